@@ -1,0 +1,120 @@
+"""Finding, checking and loading the OpenML tables of the paper.
+
+A table is one parquet file, ``<folder>/<task>/<id>_<name>.parquet``, whose last column is
+the label ``target``. The tables themselves are not part of the repository; ``tables.csv``
+holds what is known of each, so that a wrong or cut-off file is refused and not scored.
+"""
+
+import csv
+import functools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet
+
+from experiments.errors import UsageError
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+DATA_VARIABLE = "RFRBOOST_DATA"
+LABEL = "target"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The facts of one table; ``columns`` counts the inputs, without the label."""
+
+    id: int
+    name: str
+    task: str
+    rows: int
+    columns: int
+
+    def path(self, folder: Path) -> Path:
+        """Where this table lies in a data folder."""
+        return folder / self.task / f"{self.id}_{self.name}.parquet"
+
+
+@functools.cache
+def known_tables() -> dict[int, Table]:
+    """Every table of the paper that we have facts of, by its OpenML id."""
+    with open(Path(__file__).with_name("tables.csv"), newline="", encoding="utf-8") as stream:
+        return {
+            int(row["id"]): Table(
+                int(row["id"]), row["name"], row["task"], int(row["rows"]), int(row["columns"])
+            )
+            for row in csv.DictReader(stream)
+        }
+
+
+def find_data_folder(argument: Path | None) -> Path:
+    """The data folder: the argument, else the environment variable, else ``../shared/data``."""
+    named = argument or os.environ.get(DATA_VARIABLE)
+    folder = Path(named) if named else REPOSITORY.parent / "shared" / "data"
+    if not folder.is_dir():
+        raise UsageError(
+            f"No data folder at {folder}: pass --data DIR or set {DATA_VARIABLE} to the folder "
+            "that holds regression/ and classification/."
+        )
+    return folder
+
+
+def available_tables(folder: Path) -> list[Table]:
+    """The known tables that have a file in the folder, in the order of ``tables.csv``."""
+    tables = [table for table in known_tables().values() if table.path(folder).is_file()]
+    if not tables:
+        raise UsageError(
+            f"No known table lies in {folder}; one would be regression/44956_abalone.parquet."
+        )
+    return tables
+
+
+def select_tables(folder: Path, ids: list[int] | None) -> list[Table]:
+    """The tables with these ids, checked; every available one when no ids are given."""
+    tables = available_tables(folder) if ids is None else [known_table(id) for id in ids]
+    for table in tables:
+        check_table(table, folder)
+    return tables
+
+
+def known_table(id: int) -> Table:
+    """The facts of the table with this OpenML id."""
+    table = known_tables().get(id)
+    if table is None:
+        raise UsageError(
+            f"Unknown table {id}: the ids of the paper's tables are in experiments/tables.csv."
+        )
+    return table
+
+
+def check_table(table: Table, folder: Path) -> None:
+    """Refuse a table that is absent, unreadable or not of the known shape.
+
+    Only the file's footer is read, so every table of a run can be checked before its first fit.
+    """
+    path = table.path(folder)
+    if not path.is_file():
+        raise UsageError(f"Table {table.id} ({table.name}) has no file at {path}.")
+    try:
+        footer = pyarrow.parquet.ParquetFile(path)
+    except pyarrow.ArrowInvalid as error:
+        raise UsageError(
+            f"{path} is not a readable parquet file ({error}); fetch it again."
+        ) from error
+    if footer.schema_arrow.names[-1] != LABEL:
+        raise UsageError(
+            f"{path} has no last column '{LABEL}'; it is not one of the prepared tables."
+        )
+    rows, columns = footer.metadata.num_rows, footer.metadata.num_columns - 1
+    if (rows, columns) != (table.rows, table.columns):
+        raise UsageError(
+            f"{path} has {rows} rows and {columns} inputs, but table {table.id} ({table.name}) has "
+            f"{table.rows} and {table.columns}: it is another version or cut off; fetch it again."
+        )
+
+
+def load_table(table: Table, folder: Path) -> pd.DataFrame:
+    """The whole table, checked, with its label in the column ``target``."""
+    check_table(table, folder)
+    return pd.read_parquet(table.path(folder))

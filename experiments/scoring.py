@@ -1,0 +1,58 @@
+"""Fitting one model on one fold, with its scores and seconds."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from experiments.protocols import Fold
+
+
+@dataclass(frozen=True)
+class Scores:
+    """RMSE (regression) or accuracy (classification), and the time it took."""
+
+    train_score: float
+    test_score: float
+    fit_seconds: float
+    predict_seconds: float
+
+
+def rmse(y: NDArray, prediction: NDArray) -> float:
+    """Root of the mean squared error; lower is better."""
+    # (n,) minus (n, 1) would broadcast to n x n and give a plausible, wrong number.
+    if y.shape != prediction.shape:
+        raise ValueError(f"The predictions have shape {prediction.shape}, the labels {y.shape}.")
+    return float(np.sqrt(np.mean((y - prediction) ** 2)))
+
+
+def accuracy(y: NDArray, prediction: NDArray) -> float:
+    """Share of right labels; higher is better."""
+    if y.shape != prediction.shape:
+        raise ValueError(f"The predictions have shape {prediction.shape}, the labels {y.shape}.")
+    return float(np.mean(y == prediction))
+
+
+METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {
+    "regression": rmse,
+    "classification": accuracy,
+}
+
+
+def fit_and_score(model: BaseEstimator, fold: Fold, task: str) -> Scores:
+    """Fit on the fold's training rows and score both parts; a score must be a number."""
+    metric = METRICS[task]
+    start = time.perf_counter()
+    model.fit(fold.X_train, fold.y_train)
+    fitted = time.perf_counter()
+    prediction = model.predict(fold.X_test)
+    predicted = time.perf_counter()
+    test_score = metric(fold.y_test, prediction)
+    train_score = metric(fold.y_train, model.predict(fold.X_train))
+    if not (math.isfinite(test_score) and math.isfinite(train_score)):
+        raise ArithmeticError(f"The scores are not finite: train {train_score}, test {test_score}.")
+    return Scores(train_score, test_score, fitted - start, predicted - fitted)

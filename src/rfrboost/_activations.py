@@ -1,0 +1,33 @@
+"""Activation functions σ of the random features, applied in place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from rfrboost._typing import Array
+
+
+@dataclass(frozen=True)
+class Activation:
+    """σ and what the numerics must know of it.
+
+    ``bound`` is sup|σ|; a finite bound is what makes single precision provably safe
+    (see :mod:`rfrboost._precision`). ``swim`` gives SWIM's two constants in units of the
+    feature scale c: the pre-activation at x⁽¹⁾ and at x⁽²⁾.
+    """
+
+    apply: Callable[[Array], Array]
+    bound: float
+    swim: tuple[float, float]
+
+
+# A saturating σ is centred between the two points; relu switches on at the first one.
+ACTIVATIONS = {
+    "tanh": Activation(lambda z: np.tanh(z, out=z), 1.0, (-1.0, 1.0)),
+    "relu": Activation(lambda z: np.maximum(z, 0, out=z), np.inf, (0.0, 2.0)),
+    "sigmoid": Activation(lambda z: expit(z, out=z), 1.0, (-1.0, 1.0)),
+    "sin": Activation(lambda z: np.sin(z, out=z), 1.0, (-1.0, 1.0)),
+    "cos": Activation(lambda z: np.cos(z, out=z), 1.0, (-1.0, 1.0)),
+}

@@ -1,0 +1,84 @@
+"""The edge: what users pass in becomes finite float arrays, or a ValueError saying what to do."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfrboost._losses import Loss
+from rfrboost._typing import Array
+
+# Squares and products of squares of inputs up to this size stay finite in float64.
+LARGEST_INPUT = 1e60
+LARGEST_TARGET = 1e60
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """y = shift + scale·(what is fitted).
+
+    Squared error commutes with this, so it changes no result; it keeps targets of any size away
+    from overflow. The scale is a power of two and so costs no rounding.
+    """
+
+    shift: Array
+    scale: float
+
+    def shrink(self, y: Array) -> Array:
+        return (y - self.shift) / self.scale
+
+    def grow(self, raw: Array) -> Array:
+        return raw * self.scale + self.shift
+
+
+def target_scale(y: Array, w: Array | None) -> TargetScale:
+    """Mean and (as a power of two) standard deviation of all outputs together."""
+    largest = np.abs(y).max() or 1.0
+    shift = largest * np.average(y / largest, axis=0, weights=w)
+    spread = np.abs(y - shift).max()
+    if not spread > 0:
+        return TargetScale(shift, 1.0)
+    relative = np.sqrt(np.average(((y - shift) / spread) ** 2, axis=0, weights=w).mean())
+    exponent = np.log2(spread) + np.log2(max(relative, 1e-6))
+    return TargetScale(shift, float(2.0 ** np.clip(np.round(exponent), -1000, 1000)))
+
+
+NO_SCALE = TargetScale(np.zeros(1), 1.0)
+
+
+def check_inputs(X: Array, names: list[str] | None = None) -> None:
+    """Refuse columns so large that their squares cannot be summed."""
+    largest = np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float)
+    if (largest > LARGEST_INPUT).any():
+        j = int(np.argmax(largest))
+        raise ValueError(
+            f"Column {j if names is None else repr(names[j])} of X holds values as large as "
+            f"{largest[j]:.3g}; beyond {LARGEST_INPUT:g} distances between rows overflow. "
+            "Rescale it, for example with sklearn.preprocessing.StandardScaler."
+        )
+
+
+def check_targets(y: Array, loss: Loss) -> None:
+    """Refuse targets outside the loss's range, or too large for a loss that cannot rescale them."""
+    loss.check(y)
+    largest = np.abs(y).max()
+    if not loss.quadratic and largest > LARGEST_TARGET:
+        raise ValueError(
+            f"y holds values as large as {largest:.3g}; {type(loss).__name__} works in the units "
+            f"of y and overflows beyond {LARGEST_TARGET:g}. Rescale y, or use loss='squared_error'."
+        )
+
+
+def weighted_rows(
+    X: Array, y: Array, sample_weight: Array | None
+) -> tuple[Array, Array, Array | None]:
+    """Drop rows of weight zero, which are as good as absent, and refuse negative weights."""
+    if sample_weight is None:
+        return X, y, None
+    if (sample_weight < 0).any():
+        raise ValueError("sample_weight has negative entries; weights must be zero or positive.")
+    # A power of two, so that equal weights of any size give the same bits.
+    w = sample_weight / 2.0 ** np.round(np.log2(max(sample_weight.max(), np.finfo(float).tiny)))
+    present = w > 0
+    if not present.any():
+        raise ValueError("sample_weight is zero for every row: there is nothing to fit.")
+    return (X, y, w) if present.all() else (X[present], y[present], w[present])

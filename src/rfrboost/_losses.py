@@ -1,0 +1,237 @@
+"""Losses l(raw, y): value, gradient, link and valid range.
+
+A raw prediction is Wᵀφ + b, an array (n, d). A loss of one's own derives from :class:`Loss`
+and defines ``value`` and ``gradient``; the rest has defaults.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from rfrboost._typing import Array
+
+# exp() stays finite up to here; a step that wants more is cut short by the line search anyway.
+LARGEST_EXPONENT = 500.0
+
+
+class Loss(ABC):
+    """A convex loss, differentiable in its first argument.
+
+    Arrays are (n, d); ``value`` returns one number a row. The estimators ask a loss for the
+    facts they need instead of asking which loss it is.
+    """
+
+    #: whether value is ½‖raw − y‖², for which every sub-problem has a closed form
+    quadratic: bool = False
+    #: whether a constant added to all of a row's outputs changes nothing (softmax)
+    shift_invariant: bool = False
+
+    @abstractmethod
+    def value(self, raw: Array, y: Array) -> Array:
+        """l(raw, y), one value a row."""
+
+    @abstractmethod
+    def gradient(self, raw: Array, y: Array) -> Array:
+        """∇₁l(raw, y), of the shape of ``raw``."""
+
+    def value_and_gradient(self, raw: Array, y: Array) -> tuple[Array, Array]:
+        """Both at once, where they share work."""
+        return self.value(raw, y), self.gradient(raw, y)
+
+    def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
+        """First and second derivative of α ↦ l(raw + α·move, y) at 0, a row each.
+
+        The default takes the second by a difference of gradients.
+        """
+        step = 1e-4 / (np.abs(move).max(initial=0.0) or 1.0)
+        slope = np.sum(self.gradient(raw, y) * move, axis=1)
+        ahead = np.sum(self.gradient(raw + step * move, y) * move, axis=1)
+        return slope, (ahead - slope) / step
+
+    def n_outputs(self, y: Array) -> int:
+        """d, the number of raw predictions a row."""
+        return y.shape[1]
+
+    def start(self, y: Array, w: Array) -> Array:
+        """A good constant raw prediction, shape (d,)."""
+        return np.zeros(self.n_outputs(y))
+
+    def predict(self, raw: Array) -> Array:
+        """The inverse link: raw predictions to predictions."""
+        return raw
+
+    def check(self, y: Array) -> None:  # noqa: B027 (no range to check is a fine default)
+        """Raise a ValueError that says what to do if some y is outside the loss's range."""
+
+
+def weighted_mean(y: Array, w: Array) -> Array:
+    return w @ y / w.sum()
+
+
+def weighted_quantile(y: Array, w: Array, level: float) -> Array:
+    """The ``level`` quantile of every column."""
+    order = np.argsort(y, axis=0)
+    cumulative = np.cumsum(w[order], axis=0)
+    position = np.argmax(cumulative >= level * cumulative[-1], axis=0)
+    return np.take_along_axis(y, np.take_along_axis(order, position[None], 0), 0)[0]
+
+
+@dataclass(frozen=True)
+class SquaredError(Loss):
+    """½‖raw − y‖² (Appendix "Mean Squared Error Loss")."""
+
+    quadratic = True
+
+    def value(self, raw: Array, y: Array) -> Array:
+        return 0.5 * np.sum((raw - y) ** 2, axis=1)
+
+    def gradient(self, raw: Array, y: Array) -> Array:
+        return raw - y
+
+    def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
+        return np.sum((raw - y) * move, axis=1), np.sum(move**2, axis=1)
+
+    def start(self, y: Array, w: Array) -> Array:
+        return weighted_mean(y, w)
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """½r² for |r| ≤ δ, δ(|r| − ½δ) beyond: squared error that outliers cannot dominate."""
+
+    delta: float = 1.0
+
+    def value(self, raw: Array, y: Array) -> Array:
+        r = np.abs(raw - y)
+        inside = np.minimum(r, self.delta)
+        return np.sum(inside * (r - 0.5 * inside), axis=1)
+
+    def gradient(self, raw: Array, y: Array) -> Array:
+        return np.clip(raw - y, -self.delta, self.delta)
+
+    def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
+        inside = np.abs(raw - y) <= self.delta
+        return np.sum(self.gradient(raw, y) * move, axis=1), np.sum(inside * move**2, axis=1)
+
+    def start(self, y: Array, w: Array) -> Array:
+        return weighted_quantile(y, w, 0.5)
+
+
+@dataclass(frozen=True)
+class Quantile(Loss):
+    """The pinball loss at ``level``, its kink rounded over |r| ≤ ``smoothing``.
+
+    With r = y − raw the slope −level + ½(1 − r/h), held to [−level, 1 − level], rises linearly
+    across the kink instead of jumping, so that second-order solvers see a curvature.
+    """
+
+    level: float = 0.5
+    smoothing: float = 1e-3
+
+    def value(self, raw: Array, y: Array) -> Array:
+        r, h = y - raw, self.smoothing
+        rounded = np.where(np.abs(r) <= h, r**2 / (4 * h) + h / 4, np.abs(r) / 2)
+        return np.sum(rounded + (self.level - 0.5) * r, axis=1)
+
+    def gradient(self, raw: Array, y: Array) -> Array:
+        return 0.5 - self.level - 0.5 * np.clip((y - raw) / self.smoothing, -1, 1)
+
+    def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
+        inside = np.abs(y - raw) <= self.smoothing
+        slope = np.sum(self.gradient(raw, y) * move, axis=1)
+        return slope, np.sum(inside * move**2, axis=1) / (2 * self.smoothing)
+
+    def start(self, y: Array, w: Array) -> Array:
+        return weighted_quantile(y, w, self.level)
+
+
+@dataclass(frozen=True)
+class Poisson(Loss):
+    """exp(raw) − y·raw: counts, with a logarithmic link."""
+
+    def value(self, raw: Array, y: Array) -> Array:
+        return np.sum(self.predict(raw) - y * raw, axis=1)
+
+    def gradient(self, raw: Array, y: Array) -> Array:
+        return self.predict(raw) - y
+
+    def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
+        mean = self.predict(raw)
+        return np.sum((mean - y) * move, axis=1), np.sum(mean * move**2, axis=1)
+
+    def start(self, y: Array, w: Array) -> Array:
+        return np.log(weighted_mean(y, w))
+
+    def predict(self, raw: Array) -> Array:
+        return np.exp(np.minimum(raw, LARGEST_EXPONENT))
+
+    def check(self, y: Array) -> None:
+        if (y < 0).any() or not (y.sum(axis=0) > 0).all():
+            raise ValueError(
+                "loss='poisson' needs y >= 0 with a positive sum, because it predicts a mean "
+                f"count exp(raw); got y from {y.min():g} to {y.max():g}. Use another loss, or "
+                "shift or transform y."
+            )
+
+
+@dataclass(frozen=True)
+class BinaryLogLoss(Loss):
+    """−log of the probability given to y in {0, 1}, one logit (Appendix "Binary Cross-Entropy")."""
+
+    def value(self, raw: Array, y: Array) -> Array:
+        return np.sum(np.logaddexp(0.0, raw) - y * raw, axis=1)
+
+    def gradient(self, raw: Array, y: Array) -> Array:
+        return expit(raw) - y
+
+    def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
+        p = expit(raw)
+        return np.sum((p - y) * move, axis=1), np.sum(p * (1 - p) * move**2, axis=1)
+
+    def start(self, y: Array, w: Array) -> Array:
+        p = weighted_mean(y, w)
+        return np.log(p / (1 - p))
+
+    def predict(self, raw: Array) -> Array:
+        p = expit(raw)
+        return np.hstack([1 - p, p])
+
+
+@dataclass(frozen=True)
+class SoftmaxLogLoss(Loss):
+    """−log softmax_y(raw), y one-hot (Appendix "Categorical Cross-Entropy Loss")."""
+
+    shift_invariant = True
+
+    def value(self, raw: Array, y: Array) -> Array:
+        return self.value_and_gradient(raw, y)[0]
+
+    def gradient(self, raw: Array, y: Array) -> Array:
+        return self.value_and_gradient(raw, y)[1]
+
+    def value_and_gradient(self, raw: Array, y: Array) -> tuple[Array, Array]:
+        p = raw - raw.max(axis=1, keepdims=True)
+        value = -np.einsum("ij,ij->i", y, p)
+        np.exp(p, out=p)
+        total = p.sum(axis=1, keepdims=True)
+        value += np.log(total[:, 0])
+        p /= total
+        p -= y
+        return value, p
+
+    def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
+        p = self.gradient(raw, y)
+        slope = np.einsum("ij,ij->i", p, move)
+        p += y
+        mean = np.einsum("ij,ij->i", p, move)
+        p *= move
+        return slope, np.einsum("ij,ij->i", p, move) - mean**2
+
+    def start(self, y: Array, w: Array) -> Array:
+        logs = np.log(weighted_mean(y, w))
+        return logs - logs.mean()
+
+    def predict(self, raw: Array) -> Array:
+        return softmax(raw, axis=1)

@@ -1,0 +1,70 @@
+"""Sufficient statistics of a weighted least-squares problem.
+
+Every sub-problem of the method is a sum over rows, so a pass over row blocks (in memory, on
+disk or on other machines) leaves these few small matrices, and solvers see nothing else.
+"""
+
+import numpy as np
+from scipy.linalg.blas import dsyr, dsyrk, ssyrk
+
+from rfrboost._typing import Array
+
+# A variance below this share of the mean square is the rounding error of their difference.
+CONSTANT = 1e-13
+
+
+class Moments:
+    """Σw, Σw·f, Σw·r, Σw·ffᵀ, Σw·frᵀ and Σw·rrᵀ over rows (f, r) with weights w.
+
+    ``ff`` holds its lower triangle only. Single-precision features are multiplied in single
+    precision block by block and summed in double (see :mod:`rfrboost._precision`).
+    """
+
+    def __init__(self, n_features: int, n_outputs: int) -> None:
+        self.weight = 0.0
+        self.f = np.zeros(n_features)
+        self.r = np.zeros(n_outputs)
+        self.ff = np.zeros((n_features, n_features), order="F")
+        self.fr = np.zeros((n_features, n_outputs))
+        self.rr = np.zeros((n_outputs, n_outputs))
+
+    def add(self, F: Array, R: Array, w: Array | None) -> None:
+        """Take in a block of rows."""
+        root = np.ones(len(R)) if w is None else np.sqrt(w)
+        if w is not None:
+            F = F * root[:, None].astype(F.dtype)
+        R1 = np.column_stack([R * root[:, None], root])
+        fr1 = (F.T @ R1.astype(F.dtype)).astype(float)
+        rr1 = R1.T @ R1
+        self._add_gram(F)
+        self.fr += fr1[:, :-1]
+        self.f += fr1[:, -1]
+        self.rr += rr1[:-1, :-1]
+        self.r += rr1[:-1, -1]
+        self.weight += rr1[-1, -1]
+
+    def _add_gram(self, F: Array) -> None:
+        if F.dtype == np.float32:
+            np.add(self.ff, ssyrk(1.0, F.T, lower=1), out=self.ff)
+        else:
+            self.ff = dsyrk(1.0, F.T, lower=1, beta=1.0, c=self.ff, overwrite_c=1)
+
+    def merge(self, other: "Moments") -> None:
+        """Take in the statistics of other rows."""
+        for name in ("weight", "f", "r", "ff", "fr", "rr"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def center(self) -> None:
+        """Turn second moments into those about the mean: what an intercept leaves to fit.
+
+        In place, since ``ff`` is the largest matrix there is; the sums f and r stay as they are.
+        A feature that does not vary leaves rounding noise behind, which is set to zero.
+        """
+        about_zero = np.diag(self.ff).copy()
+        self.ff = dsyr(-1.0 / self.weight, self.f, lower=1, a=self.ff, overwrite_a=1)
+        self.fr -= np.outer(self.f, self.r) / self.weight
+        self.rr -= np.outer(self.r, self.r) / self.weight
+        constant = np.diag(self.ff) <= CONSTANT * about_zero
+        self.ff[constant] = 0.0
+        self.ff[:, constant] = 0.0
+        self.fr[constant] = 0.0

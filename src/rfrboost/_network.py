@@ -1,0 +1,195 @@
+"""The fitted model: a residual network of frozen arrays, without hyper-parameters or data."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfrboost._features import FeatureMap
+from rfrboost._typing import Array
+
+# Rows predicted at a time; bounds the memory of a prediction whatever its size.
+PREDICT_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class LayerFeatures:
+    """f_t(x, Φ): features of Φ and of x, side by side or (``added``) summed."""
+
+    from_phi: FeatureMap | None
+    from_x: FeatureMap | None
+    added: bool = False
+
+    @property
+    def maps(self) -> list[FeatureMap]:
+        return [m for m in (self.from_phi, self.from_x) if m is not None]
+
+    @property
+    def width(self) -> int:
+        widths = [m.width for m in self.maps]
+        return max(widths) if self.added else sum(widths)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.result_type(*(m.dtype for m in self.maps))
+
+    @property
+    def bound(self) -> float:
+        return max(m.bound for m in self.maps)
+
+    def astype(self, dtype: type[np.floating], largest_input: float) -> "LayerFeatures":
+        from_phi, from_x = (
+            None if m is None else m.astype(dtype, largest_input)
+            for m in (self.from_phi, self.from_x)
+        )
+        return LayerFeatures(from_phi, from_x, self.added)
+
+    def __call__(self, phi: Array, x: Array, out: Array) -> None:
+        """Write f_t of homogeneous rows (φ, 1), (x, 1) into ``out``."""
+        split = 0 if self.from_phi is None or self.added else self.from_phi.width
+        if self.from_phi is not None:
+            self.from_phi(phi, out if self.added else out[:, :split])
+        if self.from_x is not None and not self.added:
+            self.from_x(x, out[:, split:])
+        elif self.from_x is not None:
+            addend = np.empty_like(out)
+            self.from_x(x, addend)
+            out += addend
+
+
+@dataclass(frozen=True)
+class LowRankStep:
+    """A f = V(Cᵀf + c): the residual block, factored by its rank, which is at most d."""
+
+    C: Array
+    c: Array
+    V: Array
+
+    def scaled(self, factor: float) -> "LowRankStep":
+        return LowRankStep(self.C, self.c, self.V * factor)
+
+    def outputs(self, F: Array) -> Array:
+        """Cᵀf + c, the few numbers a row that the step depends on."""
+        return F @ self.C + self.c
+
+    def move(self, outputs: Array) -> Array:
+        """The step, given its outputs."""
+        return outputs @ self.V.T
+
+
+@dataclass(frozen=True)
+class DiagonalStep:
+    """A f = a ⊙ f: a diagonal, or (all entries equal) scalar A."""
+
+    a: Array
+
+    def scaled(self, factor: float) -> "DiagonalStep":
+        return DiagonalStep(self.a * factor)
+
+    def outputs(self, F: Array) -> Array:
+        return F * self.a
+
+    def move(self, outputs: Array) -> Array:
+        return outputs
+
+
+@dataclass(frozen=True)
+class Standardizer:
+    """(φ − mean) / std with the training rows' statistics."""
+
+    mean: Array
+    std: Array
+
+    def __call__(self, phi: Array) -> None:
+        phi[:, :-1] -= self.mean
+        phi[:, :-1] /= self.std
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Φ_t = Φ_{t−1} + η A_t f_t(x, Φ_{t−1}), then standardised if asked."""
+
+    features: LayerFeatures
+    step: LowRankStep | DiagonalStep
+    standardizer: Standardizer | None
+
+    def advance(self, phi: Array, outputs: Array) -> None:
+        """Φ_{t−1} to Φ_t in place, given the step's outputs."""
+        phi[:, :-1] += self.step.move(outputs)
+        if self.standardizer is not None:
+            self.standardizer(phi)
+
+
+@dataclass(frozen=True)
+class Network:
+    """Φ_0, the layers, and the head fitted after each of them."""
+
+    mean: Array
+    initial: FeatureMap | None
+    layers: tuple[Layer, ...]
+    heads: tuple[Array, ...]
+
+    def homogeneous(self, X: Array) -> Array:
+        """Rows (x − mean, 1) in float64."""
+        return homogeneous(X - self.mean)
+
+    def start(self, x: Array) -> Array:
+        """Φ₀ of homogeneous rows, homogeneous too."""
+        return start(self.initial, x)
+
+    def staged(self, X: Array) -> Iterator[Array]:
+        """Φ_0, …, Φ_T of a few rows: one array, advanced in place between two yields."""
+        x = self.homogeneous(X)
+        phi = self.start(x)
+        yield phi
+        buffers: dict[tuple[int, np.dtype], Array] = {}
+        for layer in self.layers:
+            key = (layer.features.width, layer.features.dtype)
+            F = buffers.setdefault(key, np.empty((len(x), key[0]), key[1]))
+            layer.features(phi, x, F)
+            layer.advance(phi, layer.step.outputs(F))
+            yield phi
+
+    def transform(self, X: Array) -> Array:
+        """Φ_T, block by block. With Φ₀ the identity it is in the coordinates of X itself."""
+        shift = self.mean if self.initial is None and not self._standardizes() else 0.0
+        return np.vstack([self._last(X[s])[:, :-1] + shift for s in row_slices(len(X))])
+
+    def raw(self, X: Array) -> Array:
+        """Wᵀ_TΦ_T + b, block by block."""
+        return np.vstack([self._last(X[s]) @ self.heads[-1] for s in row_slices(len(X))])
+
+    def staged_raw(self, X: Array) -> list[Array]:
+        """The raw predictions after 0, 1, …, T layers."""
+        blocks = [
+            [phi @ head for phi, head in zip(self.staged(X[s]), self.heads, strict=True)]
+            for s in row_slices(len(X))
+        ]
+        return [np.vstack(stage) for stage in zip(*blocks, strict=True)]
+
+    def _last(self, X: Array) -> Array:
+        for phi in self.staged(X):
+            last = phi
+        return last
+
+    def _standardizes(self) -> bool:
+        return any(layer.standardizer is not None for layer in self.layers)
+
+
+def start(initial: FeatureMap | None, x: Array) -> Array:
+    """Φ₀: the identity, or random features of x."""
+    if initial is None:
+        return x.copy()
+    phi = np.empty((len(x), initial.width + 1))
+    features = phi[:, :-1]
+    initial(x, features)
+    phi[:, -1] = 1.0
+    return phi
+
+
+def homogeneous(X: Array) -> Array:
+    return np.column_stack([X, np.ones(len(X))])
+
+
+def row_slices(n: int) -> list[slice]:
+    return [slice(i, i + PREDICT_ROWS) for i in range(0, max(n, 1), PREDICT_ROWS)]

@@ -1,0 +1,130 @@
+"""The training rows, visited block by block.
+
+All the algorithm knows of the data between two layers is one record a row: its input x, its
+target y, its representation φ and its raw prediction. Blocks are of a fixed size, so that
+sums over rows are taken in the same order whatever the data came in.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.random import Generator
+
+from rfrboost._network import LayerFeatures
+from rfrboost._typing import Array, Indices
+
+BLOCK_ROWS = 4096
+# Features kept between the two passes of a layer; the blocks beyond are computed twice.
+KEPT_BYTES = 2**29
+
+
+@dataclass(frozen=True)
+class Block:
+    """Views of consecutive rows. ``x`` and ``phi`` are homogeneous: their last column is one."""
+
+    rows: slice
+    x: Array
+    y: Array
+    w: Array | None
+    phi: Array
+    raw: Array
+
+
+@dataclass
+class Rows:
+    """Rows in memory: x (n, D+1), y (n, k), weights, and the state of the algorithm on them.
+
+    ``parts`` cuts them into equal runs, one a layer, for sample splitting; ``part`` says which
+    one the present layer is fitted on. ``order`` sorts the rows by their content, so that what
+    is drawn depends on which rows there are and how much they weigh, not on how they are laid out.
+    """
+
+    x: Array
+    y: Array
+    w: Array | None
+    order: Indices
+    parts: int = 1
+    part: int = 0
+    phi: Array = field(init=False)
+    raw: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.y = np.asfortranarray(self.y)
+        self._cumulative = np.empty(0) if self.w is None else np.cumsum(self.w[self.order])
+        self._kept = np.empty(0)
+        self._scratch = np.empty(0)
+        self._kept_for: LayerFeatures | None = None
+        self._computed: set[tuple[int, int]] = set()
+
+    def start(self, phi: Array, n_outputs: int) -> None:
+        """Set Φ₀ and make room for predictions."""
+        self.phi = phi
+        # Column by column: what losses do across a row's few outputs is then fast.
+        self.raw = np.empty((len(phi), n_outputs), order="F")
+
+    def blocks(self, first: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """All rows, or a run of them."""
+        stop = len(self.y) if stop is None else stop
+        for begin in range(first, stop, BLOCK_ROWS):
+            s = slice(begin, min(begin + BLOCK_ROWS, stop))
+            w = None if self.w is None else self.w[s]
+            yield Block(s, self.x[s], self.y[s], w, self.phi[s], self.raw[s])
+
+    def fitting_blocks(self) -> Iterator[Block]:
+        """The rows the present layer is fitted on: all, or one part."""
+        size = len(self.y) // self.parts
+        return (
+            self.blocks(self.part * size, (self.part + 1) * size)
+            if self.parts > 1
+            else self.blocks()
+        )
+
+    def fitting_weight(self) -> float:
+        """Σw over those rows."""
+        return sum(len(b.y) if b.w is None else float(b.w.sum()) for b in self.fitting_blocks())
+
+    def draw(self, size: int, rng: Generator) -> Indices:
+        """Indices of ``size`` rows drawn with replacement, in proportion to weight."""
+        if self.parts > 1:
+            n = len(self.y) // self.parts
+            return self.part * n + rng.integers(n, size=size)
+        u = rng.random(size)
+        if self.w is None:
+            return self.order[(u * len(self.order)).astype(np.intp)]
+        position = np.searchsorted(self._cumulative, u * self._cumulative[-1], side="right")
+        return self.order[position]
+
+    def features(self, block: Block, layer: LayerFeatures) -> Array:
+        """f_t on a block; computed once a layer for as many rows as there is room to keep."""
+        if layer is not self._kept_for:
+            self._make_room(layer)
+        kept = block.rows.stop <= len(self._kept)
+        out = self._kept[block.rows] if kept else self._scratch[: len(block.y)]
+        if not kept or (block.rows.start, block.rows.stop) not in self._computed:
+            layer(block.phi, block.x, out)
+            self._computed.add((block.rows.start, block.rows.stop))
+        return out
+
+    def _make_room(self, layer: LayerFeatures) -> None:
+        self._kept_for, self._computed = layer, set()
+        wanted = min(len(self.y), KEPT_BYTES // (layer.width * layer.dtype.itemsize))
+        shape = (wanted, layer.width)
+        if self._kept.shape != shape or self._kept.dtype != layer.dtype:
+            self._kept = np.empty(shape, layer.dtype)
+            rows = BLOCK_ROWS if wanted < len(self.y) else 0
+            self._scratch = np.empty((rows, layer.width), layer.dtype)
+
+
+def content_order(x: Array, y: Array, rng: Generator) -> Indices:
+    """An order of rows that depends on their content alone: by a random projection of x, then y.
+
+    Rows are summed one by one in a fixed way, so that equal rows get equal keys.
+    """
+    x_direction, y_direction = rng.standard_normal(x.shape[1]), rng.standard_normal(y.shape[1])
+    x_key, y_key = np.empty(len(x)), np.empty(len(x))
+    for begin in range(0, len(x), BLOCK_ROWS):
+        s = slice(begin, begin + BLOCK_ROWS)
+        x_key[s] = (x[s] * x_direction).sum(axis=1)
+        y_key[s] = (y[s] * y_direction).sum(axis=1)
+    return np.lexsort((y_key, x_key))

@@ -1,0 +1,106 @@
+"""Solve (G + sI) X = B for a symmetric positive semi-definite G, and never raise.
+
+First a Cholesky factorisation, in single precision where that is accurate enough to refine
+from. Where G + sI is singular to working precision, the eigenvalues decide what can be
+solved for, and the rest of the solution is zero.
+"""
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.linalg.blas import dsymm, dsymv
+from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
+
+from rfrboost._typing import Array
+
+# A pivot below this share of its diagonal entry is rounding noise, per unit of dimension.
+NOISE = 8 * np.finfo(float).eps
+# Relative residual a refined solution must reach: far below the error of a single-precision G.
+REFINED = 1e-10
+REFINEMENTS = 8
+
+
+def solve(G: Array, s: float, B: Array, single: bool = False) -> Array:
+    """X = (G + sI)⁻¹B; ``G`` is given by its lower triangle in Fortran order.
+
+    ``single`` allows a single-precision factorisation, refined against the double-precision
+    ``G`` until it is as accurate as a double-precision one.
+    """
+    X = _solve_refined(G, s, B) if single else None
+    X = X if X is not None else _solve_cholesky(G, s, B)
+    return X if X is not None else _solve_spectral(G, s, B)
+
+
+def _shifted(G: Array, s: float, dtype: type[np.floating]) -> Array:
+    """A Fortran-ordered copy of G + sI to factorise in place."""
+    A = G.astype(dtype, order="F")
+    np.einsum("ii->i", A)[...] += dtype(s)
+    return A
+
+
+def _solve_cholesky(G: Array, s: float, B: Array) -> Array | None:
+    L, failed = dpotrf(_shifted(G, s, np.float64), lower=1, clean=0, overwrite_a=1)
+    if failed or not _well_determined(L, G, s):
+        return None
+    X, _ = dpotrs(L, B, lower=1)
+    return X if np.isfinite(X).all() else None
+
+
+def _well_determined(L: Array, G: Array, s: float) -> bool:
+    """Whether every pivot stands clear of rounding noise (invariant to scaling of columns)."""
+    pivots, diagonal = np.diag(L) ** 2, np.diag(G) + s
+    return bool(np.all(pivots > NOISE * len(G) * diagonal))
+
+
+def _solve_refined(G: Array, s: float, B: Array) -> Array | None:
+    """Single-precision Cholesky as the solver of an iterative refinement; None if it stalls."""
+    L, failed = spotrf(_shifted(G, s, np.float32), lower=1, clean=0, overwrite_a=1)
+    if failed:
+        return None
+    X, residual = np.zeros_like(B), B
+    size = goal = float(np.linalg.norm(B))
+    for _ in range(REFINEMENTS):
+        if size <= REFINED * goal:
+            return X
+        # Scaled to size one, because residuals shrink below what single precision can hold.
+        correction, _ = spotrs(L, (residual / size).astype(np.float32), lower=1)
+        X = X + size * correction
+        residual = B - multiply(G, X) - s * X
+        size, previous = float(np.linalg.norm(residual)), size
+        if not size < 0.5 * previous:
+            return None
+    return None
+
+
+def multiply(G: Array, B: Array) -> Array:
+    """G·B for a symmetric G given by its lower triangle; column by column while they are few."""
+    if B.shape[1] > 4:
+        return dsymm(1.0, G, B, lower=1)
+    return np.column_stack([dsymv(1.0, G, b, lower=1) for b in B.T])
+
+
+def _solve_spectral(G: Array, s: float, B: Array) -> Array:
+    """The solution on the numerical range of G + sI, after scaling its diagonal to one."""
+    root = np.sqrt(np.maximum(np.diag(G) + s, 0.0))
+    scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+    A = scale[:, None] * _shifted(G, s, np.float64) * scale
+    values, vectors = eigh(A, lower=True, overwrite_a=True, check_finite=False)
+    kept = values > NOISE * len(G) * max(values[-1], 0.0)
+    V = vectors[:, kept]
+    return scale[:, None] * (V @ ((V.T @ (scale[:, None] * B)) / values[kept][:, None]))
+
+
+def solve_shifts(G: Array, shifts: Array, B: Array, single: bool = False) -> Array:
+    """Column k of X solves (G + shifts[k]·I) x = B[:, k].
+
+    A factorisation a shift while they are few; one spectral decomposition when that is less
+    work (eigh costs about sixteen Cholesky factorisations).
+    """
+    if len(shifts) <= 16:
+        columns = [solve(G, s, B[:, [k]], single) for k, s in enumerate(shifts)]
+        return np.hstack(columns) if columns else np.zeros_like(B)
+    values, V = eigh(np.asfortranarray(G), lower=True, check_finite=False)
+    denominators = np.maximum(values, 0.0)[:, None] + shifts
+    floor = NOISE * len(G) * max(values[-1], 0.0)
+    solvable = denominators > floor
+    inverse = np.divide(1.0, denominators, out=np.zeros_like(denominators), where=solvable)
+    return V @ (inverse * (V.T @ B))

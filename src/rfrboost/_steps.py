@@ -1,0 +1,160 @@
+"""How a layer's linear map A_t is fitted: Step 1 of Algorithms 1 and 2."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rfrboost._heads import Head
+from rfrboost._linesearch import minimize_convex
+from rfrboost._losses import Loss
+from rfrboost._moments import Moments
+from rfrboost._network import DiagonalStep, LayerFeatures, LowRankStep
+from rfrboost._precision import gram_dtype
+from rfrboost._rows import Rows
+from rfrboost._sandwich import sandwich_dense, sandwich_diagonal, sandwich_scalar
+from rfrboost._solve import solve
+from rfrboost._typing import Array, frozen
+
+# ε of the line search, in units of a step as long as the functional gradient.
+SEARCH_PENALTY = 1e-5
+
+
+@dataclass(frozen=True)
+class FittedStep:
+    """A_t (with α_t in it), α_t itself, and the norm of the functional gradient it follows.
+
+    ``outputs`` are the step's outputs on every row, where the line search computed them.
+    """
+
+    step: LowRankStep | DiagonalStep
+    alpha: float
+    gradient_norm: float
+    outputs: Array | None = None
+
+
+class StepRule(Protocol):
+    """A way to fit A_t."""
+
+    @property
+    def added(self) -> bool:
+        """Whether features of Φ and of x are summed to width D instead of put side by side."""
+
+    def dtype(self, rows: Rows, features: LayerFeatures, head: Head) -> type[np.floating]:
+        """The precision that is safe for this layer."""
+
+    def fit(self, rows: Rows, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
+        """A_t, given the features and the head of the layer before."""
+
+
+def residual_moments(rows: Rows, features: LayerFeatures, loss: Loss) -> Moments:
+    """Moments of (f_t, r), r the negative gradient of the loss in the raw prediction."""
+    total = Moments(features.width, rows.raw.shape[1])
+    for block in rows.fitting_blocks():
+        F = rows.features(block, features)
+        total.add(F, -loss.gradient(block.raw, block.y), block.w)
+    return total
+
+
+def functional_gradient_norm(moments: Moments, W: Array) -> float:
+    """‖W∇l‖ in L₂(μ̂), from the gradient's own moments."""
+    return float(np.sqrt(max(np.sum((W.T @ W) * moments.rr), 0.0) / moments.weight))
+
+
+@dataclass(frozen=True)
+class GradientStep:
+    """Algorithm 2: regress f_t on the negative functional gradient, then search along it.
+
+    The functional gradient G = RWᵀ has rank at most d and ridge regression is linear in its
+    target, so f_t is regressed on R (d columns) and A_t = W Cᵀ. The normalisation √n/‖G‖ of
+    Theorem theoremConstrainedLeastSquaresL2Dmu is a factor that the line search undoes.
+    """
+
+    l2: float
+    added = False
+
+    def dtype(self, rows: Rows, features: LayerFeatures, head: Head) -> type[np.floating]:
+        return gram_dtype(self.l2, len(rows.y), features.width, features.bound)
+
+    def fit(self, rows: Rows, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
+        moments = residual_moments(rows, features, loss)
+        norm = functional_gradient_norm(moments, head.W)
+        moments.center()
+        C = solve(moments.ff, moments.weight * self.l2, moments.fr, features.dtype == np.float32)
+        c = (moments.r - moments.f @ C) / moments.weight
+        step = LowRankStep(frozen(C.astype(features.dtype)), frozen(c), head.W)
+        if loss.quadratic:
+            alpha, outputs = self._exact_alpha(moments, C, head.W), None
+        else:
+            outputs = step_outputs(rows, features, step)
+            alpha = self._searched_alpha(rows, outputs @ (head.W.T @ head.W), loss, norm)
+        return FittedStep(step.scaled(alpha), alpha, norm, outputs)
+
+    def _exact_alpha(self, moments: Moments, C: Array, W: Array) -> float:
+        """α = ⟨R, F̂⟩ / ‖F̂‖² for the fitted move F̂ = (FC + c)WᵀW, from central moments alone.
+
+        The scalar sandwich at λ = 0; CᵀFᵀFC follows from the normal equations of C.
+        """
+        n, M = moments.weight, W.T @ W
+        of_mean = np.outer(moments.r, moments.r) / n
+        with_residual = moments.fr.T @ C + of_mean
+        with_itself = C.T @ moments.fr - n * self.l2 * (C.T @ C) + of_mean
+        size = float(np.sum((M @ M) * with_itself))
+        return float(np.sum(M * with_residual)) / size if size > 0 else 0.0
+
+    def _searched_alpha(self, rows: Rows, moves: Array, loss: Loss, norm: float) -> float:
+        """α = argmin (1/n) Σ w·l(raw + α(FC + c)WᵀW, y) + ε(α‖G‖)², by safeguarded Newton.
+
+        The small penalty is what keeps α finite where the move separates the classes.
+        """
+        penalty = 2 * SEARCH_PENALTY * norm**2 * rows.fitting_weight()
+
+        def derivatives(alpha: float) -> tuple[float, float]:
+            total = np.array([alpha, 1.0]) * penalty
+            for block in rows.fitting_blocks():
+                move = moves[block.rows]
+                pair = loss.slope_and_curvature(block.raw + alpha * move, block.y, move)
+                total += [p.sum() if block.w is None else block.w @ p for p in pair]
+            return float(total[0]), float(total[1])
+
+        return minimize_convex(derivatives)
+
+
+def step_outputs(rows: Rows, features: LayerFeatures, step: LowRankStep) -> Array:
+    """FC + c on every row."""
+    outputs = np.empty((len(rows.y), step.C.shape[1]), order="F")
+    for block in rows.blocks():
+        outputs[block.rows] = step.outputs(rows.features(block, features))
+    return outputs
+
+
+@dataclass(frozen=True)
+class GreedyStep:
+    """Algorithm 1: A_t minimises the training objective itself, a sandwiched least squares."""
+
+    l2: float
+    matrix: str
+
+    @property
+    def added(self) -> bool:
+        return self.matrix != "dense"
+
+    def dtype(self, rows: Rows, features: LayerFeatures, head: Head) -> type[np.floating]:
+        if self.added:
+            return np.float64
+        # In units of FᵀF the penalty is λ/s², s the head's largest singular value.
+        largest = max(float(np.linalg.norm(head.W, 2)), np.finfo(float).tiny)
+        return gram_dtype(self.l2 / largest / largest, len(rows.y), features.width, features.bound)
+
+    def fit(self, rows: Rows, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
+        moments = residual_moments(rows, features, loss)
+        norm = functional_gradient_norm(moments, head.W)
+        if self.matrix == "dense":
+            single = features.dtype == np.float32
+            C, U = sandwich_dense(moments, head.W, self.l2, single)
+            step = LowRankStep(frozen(C.astype(features.dtype)), np.zeros(C.shape[1]), frozen(U))
+            return FittedStep(step, 1.0, norm)
+        if self.matrix == "diagonal":
+            return FittedStep(DiagonalStep(sandwich_diagonal(moments, head.W, self.l2)), 1.0, norm)
+        a = sandwich_scalar(moments, head.W, self.l2)
+        return FittedStep(DiagonalStep(np.full(features.width, a)), a, norm)

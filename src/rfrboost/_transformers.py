@@ -1,0 +1,218 @@
+"""The random features as scikit-learn transformers."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.random import default_rng
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rfrboost._activations import ACTIVATIONS
+from rfrboost._edge import check_inputs
+from rfrboost._features import IID, SWIM, Fourier, Sampler
+from rfrboost._network import homogeneous
+from rfrboost._parameters import POSITIVE, WIDTH
+from rfrboost._rows import Rows, content_order
+from rfrboost._typing import Array
+
+
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Draw a feature map in ``fit``, apply it in ``transform``."""
+
+    @abstractmethod
+    def _sampler(self) -> Sampler:
+        """The sampler that the parameters describe."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        y : array-like of shape (n_samples,) or (n_samples, d), optional
+            Numbers or labels; used by gradient-weighted pairs.
+
+        Returns
+        -------
+        self
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        check_inputs(X)
+        rng = default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        self._draw(X, numeric_targets(y, len(X)), rng)
+        self._n_features_out = self.n_features
+        return self
+
+    def _draw(self, X: Array, Y: Array, rng: np.random.Generator) -> None:
+        self.mean_ = X.mean(axis=0, dtype=float)
+        x = X - self.mean_
+        sampler = self._sampler()
+        rows = Rows(homogeneous(x), Y, None, content_order(x, Y, rng))
+        drawn = rows.draw(sampler.n_rows(self.n_features), rng)
+        self.features_ = sampler.sample(x[drawn], Y[drawn], self.n_features, rng)
+
+    def transform(self, X: Any) -> Array:
+        """The features of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self, "features_")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        out = np.empty((len(X), self.n_features))
+        self.features_(homogeneous(X - self.mean_), out)
+        return out
+
+
+def numeric_targets(y: Any, n_rows: int) -> Array:
+    """y as numbers (n, d): as it is, one-hot where it holds labels, zeros where there is none."""
+    if y is None:
+        return np.zeros((n_rows, 1))
+    y = np.asarray(y)
+    y = y.reshape(len(y), -1)
+    if len(y) != n_rows:
+        raise ValueError(f"y has {len(y)} rows but X has {n_rows}.")
+    if not np.issubdtype(y.dtype, np.number):
+        return OneHotEncoder(sparse_output=False).fit_transform(y)
+    if not np.isfinite(y.astype(float)).all():
+        raise ValueError("y contains NaN or infinity. Remove or impute those rows.")
+    return y.astype(float)
+
+
+class SWIMFeatures(RandomFeatures):
+    """Features σ(zᵀw + b) whose directions and offsets come from pairs of training points.
+
+    Parameters
+    ----------
+    n_features : int, default=512
+    feature_scale : float, default=0.5
+        c: the pre-activation is −c at the first point of a pair and +c at the second.
+    pair_sampling : {"gradient", "uniform"}, default="gradient"
+        Pairs in proportion to ‖Δy‖/‖Δx‖, or uniformly. Without y, uniformly.
+    activation : {"tanh", "relu", "sigmoid", "sin", "cos"}, default="tanh"
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    features_ : DenseFeatures
+        The drawn weights.
+    mean_ : ndarray
+        The training mean, subtracted before everything else.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_features": [WIDTH],
+        "feature_scale": [POSITIVE],
+        "pair_sampling": [StrOptions({"gradient", "uniform"})],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_features: int = 512,
+        *,
+        feature_scale: float = 0.5,
+        pair_sampling: str = "gradient",
+        activation: str = "tanh",
+        random_state: Any = None,
+    ) -> None:
+        self.n_features = n_features
+        self.feature_scale = feature_scale
+        self.pair_sampling = pair_sampling
+        self.activation = activation
+        self.random_state = random_state
+
+    def _sampler(self) -> Sampler:
+        return SWIM(self.feature_scale, self.activation, self.pair_sampling)
+
+
+class GaussianFeatures(RandomFeatures):
+    """Features σ(zᵀw + b) with weights and offsets i.i.d. N(0, scale²/D).
+
+    Parameters
+    ----------
+    n_features : int, default=512
+    feature_scale : float, default=1.0
+    activation : {"tanh", "relu", "sigmoid", "sin", "cos"}, default="tanh"
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    features_ : DenseFeatures
+        The drawn weights.
+    mean_ : ndarray
+        The training mean, subtracted before everything else.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_features": [WIDTH],
+        "feature_scale": [POSITIVE],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_features: int = 512,
+        *,
+        feature_scale: float = 1.0,
+        activation: str = "tanh",
+        random_state: Any = None,
+    ) -> None:
+        self.n_features = n_features
+        self.feature_scale = feature_scale
+        self.activation = activation
+        self.random_state = random_state
+
+    def _sampler(self) -> Sampler:
+        return IID(self.feature_scale, self.activation, "gaussian")
+
+
+class FourierFeatures(RandomFeatures):
+    """Random Fourier features cos(zᵀw + b), w ~ N(0, scale²/D), b ~ U(0, 2π).
+
+    Parameters
+    ----------
+    n_features : int, default=512
+    feature_scale : float, default=1.0
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    features_ : DenseFeatures
+        The drawn frequencies and phases.
+    mean_ : ndarray
+        The training mean, subtracted before everything else.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_features": [WIDTH],
+        "feature_scale": [POSITIVE],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, n_features: int = 512, *, feature_scale: float = 1.0, random_state: Any = None
+    ) -> None:
+        self.n_features = n_features
+        self.feature_scale = feature_scale
+        self.random_state = random_state
+
+    def _sampler(self) -> Sampler:
+        return Fourier(self.feature_scale)

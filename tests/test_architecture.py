@@ -1,0 +1,82 @@
+"""The package's shape: imports point one way, files and functions stay small."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "src" / "rfrboost"
+
+#: a module may import those above it
+ORDER = [
+    "_typing",
+    "_activations",
+    "_precision",
+    "_features",
+    "_losses",
+    "_linesearch",
+    "_moments",
+    "_solve",
+    "_sandwich",
+    "_network",
+    "_rows",
+    "_heads",
+    "_steps",
+    "_boost",
+    "_edge",
+    "_progress",
+    "_parameters",
+    "_base",
+    "_rfnn",
+    "_rfrboost",
+    "_transformers",
+    "__init__",
+]
+#: mathematics below, tables and labels above
+EDGE = ORDER.index("_edge")
+
+
+def imports(path: Path) -> list[str]:
+    """The modules of the package that a module imports, anywhere in it."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    found = [n.module for n in nodes if isinstance(n, ast.ImportFrom) and n.module]
+    return [m.split(".")[1] for m in found if m.startswith("rfrboost.")]
+
+
+def test_every_module_has_its_place():
+    assert sorted(ORDER) == sorted(p.stem for p in PACKAGE.glob("*.py"))
+
+
+@pytest.mark.parametrize("module", ORDER)
+def test_imports_point_one_way(module):
+    above = ORDER[: ORDER.index(module)]
+    assert [m for m in imports(PACKAGE / f"{module}.py") if m not in above] == []
+
+
+@pytest.mark.parametrize("module", ORDER[:EDGE])
+def test_below_the_edge_there_are_only_arrays(module):
+    source = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
+    for word in ("pandas", "polars", "validate_data", "isnan(", "np.random.seed", "RandomState"):
+        assert word not in source
+
+
+@pytest.mark.parametrize("module", ORDER)
+def test_files_and_functions_stay_small(module):
+    source = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
+    assert source.count("\n") <= 300
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            doc = ast.get_docstring(node, clean=False)
+            length = node.end_lineno - node.lineno + 1 - (doc.count("\n") + 1 if doc else 0)
+            assert length <= 55, f"{node.name} has {length} lines"
+            assert node.args.kwarg is None, f"{node.name} takes **{node.args.kwarg}"
+
+
+def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
+    allowed = {"numpy", "scipy", "sklearn", "rfrboost"} | set(sys.stdlib_module_names)
+    for path in PACKAGE.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert {name.split(".")[0] for name in names} <= allowed, path.name

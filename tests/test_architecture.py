@@ -21,6 +21,7 @@ ORDER = [
     "_sandwich",
     "_network",
     "_rows",
+    "_convex",
     "_heads",
     "_steps",
     "_boost",

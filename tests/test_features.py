@@ -17,8 +17,12 @@ from rfrboost import (
     RFRBoostRegressor,
     SWIMFeatures,
 )
-from rfrboost._features import IID, SWIM, DenseFeatures, Fourier, draw
-from rfrboost._network import homogeneous
+from rfrboost._features import IID, SWIM, DenseFeatures, Fourier, squared_distances
+
+
+def homogeneous(Z):
+    """Rows (z, 1)."""
+    return np.column_stack([Z, np.ones(len(Z))])
 
 
 def pairs(n: int, columns: int = 3, seed: int = 0):
@@ -30,34 +34,38 @@ def pairs(n: int, columns: int = 3, seed: int = 0):
 @pytest.mark.parametrize(("activation", "low", "high"), [("tanh", -0.7, 0.7), ("relu", 0.0, 1.4)])
 def test_a_neuron_takes_its_two_values_at_its_two_points(activation, low, high):
     """Equation (eqSWIMWeights): pre-activation −c at x⁽¹⁾ and +c at x⁽²⁾."""
-    Z, Y = pairs(200)
+    Z, Y = pairs(50)
     features = SWIM(0.7, activation).sample(Z, Y, 30, default_rng(0))
     pre = homogeneous(Z) @ features.weights
-    first, second = pre[:200], pre[200:]
-    at_pair = np.isclose(first, low, atol=1e-9) & np.isclose(second, high, atol=1e-9)
-    assert at_pair.any(axis=0).all()
+    first, second = pre[:50], pre[50:]
+    assert np.isclose(first, low, atol=1e-9).any(axis=0).all()
+    assert np.isclose(second, high, atol=1e-9).any(axis=0).all()
+    # The direction is that from the one point to the other.
+    i, j = (np.argmin(np.abs(v - c), axis=0) for v, c in ((first, low), (second, high)))
+    delta = Z[50:][j] - Z[:50][i]
+    expected = (high - low) * delta / np.sum(delta**2, axis=1, keepdims=True)
+    np.testing.assert_allclose(features.weights[:-1].T, expected, rtol=1e-7)
 
 
-def test_pairs_are_drawn_in_proportion_to_steepness():
-    """Two kinds of pairs, one of which has no difference in y: it is never drawn."""
-    Z = np.array([[0.0], [10.0], [1.0], [12.0]])  # pairs (0, 1) and (10, 12)
-    Y = np.array([[0.0], [5.0], [1.0], [5.0]])
-    features = SWIM(0.5, "tanh").sample(Z, Y, 50, default_rng(0))
-    np.testing.assert_allclose(features.weights[0], 1.0)  # 2c/Δ with Δ = 1, never Δ = 2
-    uniform = SWIM(0.5, "tanh", "uniform").sample(Z, Y, 50, default_rng(0))
-    assert set(np.round(uniform.weights[0], 6)) == {1.0, 0.5}
+def test_pairs_without_a_difference_in_y_are_never_drawn():
+    Z = np.array([[0.0], [10.0], [1.0], [12.0]])  # of 0 and 10 with 1 and 12
+    Y = np.array([[0.0], [5.0], [0.0], [5.0]])
+    steep = SWIM(0.5, "tanh").sample(Z, Y, 50, default_rng(0)).weights[0]
+    assert set(np.round(1 / steep)) == {12.0, -9.0}  # 0 to 12 and 10 to 1
+    uniform = SWIM(0.5, "tanh", "uniform").sample(Z, Y, 200, default_rng(0)).weights[0]
+    assert set(np.round(1 / uniform)) == {1.0, 12.0, -9.0, 2.0}
 
 
 def test_the_density_is_dy_over_dz():
     rng = default_rng(0)
-    gap, dy = np.array([1.0, 2.0, 1.0]), np.array([1.0, 1.0, 3.0])
+    gap, dy = np.array([1.0, 2.0, 1.5]), np.array([1.0, 1.0, 3.0])
+    # One row at the origin, three times, against three others.
     Z = np.concatenate([np.zeros(3), gap])[:, None]
     Y = np.concatenate([np.zeros(3), dy])[:, None]
-    counts = np.bincount(draw(dy / gap, 100_000, rng), minlength=3) / 100_000
-    np.testing.assert_allclose(counts, np.array([1, 0.5, 3]) / 4.5, atol=0.01)
-    # Of the sampled neurons, those of gap 2 must be a ninth.
-    weights = SWIM(0.5, "tanh").sample(Z, Y, 50_000, rng).weights[0]
-    assert np.mean(weights < 0.75) == pytest.approx(0.5 / 4.5, abs=0.01)
+    share = (dy / gap) / np.sum(dy / gap)
+    weights = SWIM(0.5, "tanh").sample(Z, Y, 100_000, rng).weights[0]
+    drawn = [np.mean(np.isclose(weights, 1 / g)) for g in gap]
+    np.testing.assert_allclose(drawn, share, atol=0.01)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
@@ -179,3 +187,13 @@ def test_transformers_are_the_estimators_features(transformer):
 def test_swim_features_take_labels():
     X, labels = classification()
     assert SWIMFeatures(10, random_state=0).fit(X, labels).transform(X).shape == (150, 10)
+
+
+def test_squared_distances_know_equal_rows():
+    rng = default_rng(0)
+    A = 1e8 + rng.standard_normal((5, 3))
+    D = squared_distances(A, np.vstack([A[:2], A[3:] + 1e4]))
+    assert D[0, 0] == D[1, 1] == 0
+    far = rng.standard_normal((6, 3)), rng.standard_normal((4, 3))
+    expected = ((far[0][:, None] - far[1]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(squared_distances(*far), expected, rtol=1e-10)

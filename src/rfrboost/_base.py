@@ -68,7 +68,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         self.network_ = boost(X, Y, w, recipe, fitted, watch)
         self._loss = loss
-        self._n_features_out = self.network_.heads[-1].shape[0] - 1
+        self._n_features_out = len(self.network_.heads[-1].W)
 
     def _fitted_before(self, Y: Array) -> Network | None:
         """The network to add layers to, if there is one and it still fits."""
@@ -85,7 +85,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"n_layers={self.n_layers} is less than the {len(fitted.layers)} layers already "
                 "fitted, and warm_start only adds layers. Raise n_layers, or set warm_start=False."
             )
-        if fitted.heads[-1].shape[1] != self._loss.n_outputs(Y):
+        if len(fitted.heads[-1].b) != self._loss.n_outputs(Y):
             raise ValueError(
                 "y has another number of outputs or classes than in the last fit, so warm_start "
                 "cannot go on from it. Set warm_start=False to start afresh."

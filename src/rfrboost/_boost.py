@@ -11,10 +11,10 @@ from time import perf_counter
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
-from rfrboost._features import FeatureMap, Sampler
-from rfrboost._heads import Head, constant_head, fit_head
+from rfrboost._features import Sampler
+from rfrboost._heads import constant_head, fit_head
 from rfrboost._losses import Loss
-from rfrboost._network import Layer, LayerFeatures, Network, Standardizer, homogeneous, start
+from rfrboost._network import Head, Layer, LayerFeatures, Network, Standardizer, centered, start
 from rfrboost._rows import Rows, content_order
 from rfrboost._steps import StepRule
 from rfrboost._typing import Array, frozen
@@ -57,14 +57,14 @@ def boost(
 ) -> Network:
     """Fit a network, or add layers to a fitted one. ``watch`` is told of every layer."""
     mean = input_mean(X, w) if fitted is None else fitted.mean
-    rows = training_rows(X - mean, y, w, recipe)
+    rows = training_rows(centered(X, mean), y, w, recipe)
     network = resume(rows, fitted, recipe) if fitted is not None else begin(rows, mean, recipe)
     initial, layers, heads = network.initial, list(network.layers), list(network.heads)
 
     for t in range(len(layers) + 1, recipe.n_layers + 1):
         began = perf_counter()
         rows.part = (t - 1) % rows.parts
-        head = Head(heads[-1])
+        head = heads[-1]
 
         # Generate random features f_t(x, Φ_{t−1})
         features = sample_features(rows, head, recipe, layer_generator(recipe.seed, t))
@@ -79,7 +79,7 @@ def boost(
         head = fit_head(rows, recipe.loss, recipe.l2_head, restandardized(head, layer.standardizer))
 
         layers.append(layer)
-        heads.append(head.matrix)
+        heads.append(head)
         risk = predict_rows(rows, head, recipe.loss)
         seconds = perf_counter() - began
         watch(LayerRecord(t, risk, fitted_step.alpha, fitted_step.gradient_norm, seconds))
@@ -94,16 +94,16 @@ def layer_generator(seed: int, t: int) -> Generator:
 def input_mean(X: Array, w: Array | None) -> Array:
     """The rows' mean. Translating x changes neither SWIM features nor a head with an intercept,
     and keeps differences of large numbers out of every product."""
-    return frozen(np.average(X, axis=0, weights=w))
+    return frozen(X.mean(axis=0, dtype=float) if w is None else w @ X / w.sum())
 
 
 def training_rows(x: Array, y: Array, w: Array | None, recipe: Recipe) -> Rows:
-    """Centred rows, shuffled into equal parts if every layer is to have a sample of its own."""
+    """The rows, shuffled into equal parts if every layer is to have a sample of its own."""
     rng = layer_generator(recipe.seed, 2**31)
     if recipe.n_parts > 1:
         kept = rng.permutation(len(y))[: len(y) // recipe.n_parts * recipe.n_parts]
         x, y, w = x[kept], y[kept], None if w is None else w[kept]
-    return Rows(homogeneous(x), y, w, content_order(x, y, rng), parts=recipe.n_parts)
+    return Rows(x, y, w, content_order(x, y, rng), parts=recipe.n_parts)
 
 
 def begin(rows: Rows, mean: Array, recipe: Recipe) -> Network:
@@ -111,20 +111,20 @@ def begin(rows: Rows, mean: Array, recipe: Recipe) -> Network:
     rng = layer_generator(recipe.seed, 0)
     initial = None
     if recipe.initial is not None:
-        initial = sample_map(recipe.initial, rows, rows.x, recipe.hidden_dim, rng)
+        initial = rows.sample(recipe.initial, rows.x, recipe.hidden_dim, rng)
     phi = start(initial, rows.x)
     rows.start(phi, recipe.loss.n_outputs(rows.y))
     head = fit_head(rows, recipe.loss, recipe.l2_head, constant_head(rows, recipe.loss))
     predict_rows(rows, head, recipe.loss)
-    return Network(mean, initial, (), (head.matrix,))
+    return Network(mean, initial, (), (head,))
 
 
 def resume(rows: Rows, network: Network, recipe: Recipe) -> Network:
     """Bring the rows to where a fitted network left them."""
-    rows.start(network.start(rows.x), network.heads[-1].shape[1])
+    rows.start(network.start(rows.x), len(network.heads[-1].b))
     for layer in network.layers:
         advance(rows, layer, None)
-    predict_rows(rows, Head(network.heads[-1]), recipe.loss)
+    predict_rows(rows, network.heads[-1], recipe.loss)
     return network
 
 
@@ -132,20 +132,12 @@ def sample_features(rows: Rows, head: Head, recipe: Recipe, rng: Generator) -> L
     """f_t(x, Φ) = concat(σ(BΦ), σ(Cx)), or their sum where A_t is diagonal or scalar."""
     width = rows.phi.shape[1] - 1
     n_phi, n_x = (width, width) if recipe.step.added else recipe.n_features
-    from_phi = sample_map(recipe.sampler, rows, rows.phi, n_phi, rng) if n_phi else None
-    from_x = sample_map(recipe.sampler, rows, rows.x, n_x, rng) if n_x else None
+    from_phi = rows.sample(recipe.sampler, rows.phi, n_phi, rng) if n_phi else None
+    from_x = rows.sample(recipe.sampler, rows.x, n_x, rng) if n_x else None
     features = LayerFeatures(from_phi, from_x, recipe.step.added)
     dtype = recipe.step.dtype(rows, features, head)
     largest = 0.0 if dtype == np.float64 else max(np.abs(z).max() for z in (rows.x, rows.phi))
     return features.astype(dtype, largest)
-
-
-def sample_map(
-    sampler: Sampler, rows: Rows, z: Array, n_features: int, rng: Generator
-) -> FeatureMap:
-    """Draw features of ``z`` (x or Φ), showing the sampler as many rows as it asks for."""
-    drawn = rows.draw(sampler.n_rows(n_features), rng)
-    return sampler.sample(z[drawn, :-1], rows.y[drawn], n_features, rng)
 
 
 def advance(rows: Rows, layer: Layer, outputs: Array | None) -> None:

@@ -10,6 +10,7 @@ A sampler of one's own needs two methods, ``n_rows(n_features)`` and
 transformer works as it is, through :class:`TransformerSampler`.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,11 +22,14 @@ from rfrboost._activations import ACTIVATIONS
 from rfrboost._precision import representable
 from rfrboost._typing import Array, frozen
 
-# Candidate pairs a SWIM neuron is chosen from: enough that more changes nothing measurable,
-# few enough that the cost does not depend on n.
-CANDIDATES = 8
+# Candidate pairs a SWIM neuron is chosen from. Every one of √(CANDIDATES·p) rows is paired with
+# every one of as many others: the steep pairs are rare, and a product of rows offers many pairs
+# for little work, whatever n is.
+CANDIDATES = 128
 # Pairs closer than this, in units of a coordinate's standard deviation, count as this far apart.
 CLOSEST = 0.01
+# Squared distances below this share of the largest squared norm are rounding: rows are equal.
+EQUAL = 1e-13
 # Rows a scikit-learn transformer is fitted on.
 TRANSFORMER_ROWS = 8192
 
@@ -128,24 +132,25 @@ class SWIM:
     pair_sampling: str = "gradient"
 
     def n_rows(self, n_features: int) -> int:
-        return 2 * CANDIDATES * n_features
+        return 2 * math.ceil(math.sqrt(CANDIDATES * n_features))
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
-        first, second = Z[: len(Z) // 2], Z[len(Z) // 2 :]
-        delta = second - first
-        distance = np.sqrt(np.einsum("ij,ij->i", delta, delta))
-        apart = distance > 0
+        half = len(Z) // 2
+        squared = squared_distances(Z[:half], Z[half:])
         # The unit in which "close" is measured: a coordinate's standard deviation.
-        unit = np.sqrt(np.mean(distance**2) / (2 * Z.shape[1]))
-        distance = np.maximum(distance, CLOSEST * unit)
-
-        density = apart.astype(float)
-        if self.pair_sampling == "gradient":
-            dy = np.linalg.norm(Y[len(Z) // 2 :] - Y[: len(Z) // 2], axis=1)
-            steep = np.divide(dy, distance / (unit or 1.0), out=np.zeros_like(dy), where=apart)
-            density = steep if steep.any() else density
-        chosen = draw(density, n_features, rng)
-        return self._neurons(first[chosen], delta[chosen], distance[chosen])
+        closest = CLOSEST * math.sqrt(squared.mean() / (2 * Z.shape[1]))
+        density = (squared > 0).astype(float)
+        if self.pair_sampling == "gradient" and closest > 0:
+            # Equation (eqSWIMDensity): ‖Δy‖ / ‖Δz‖, and 0 for rows that are equal.
+            steepness = squared_distances(Y[:half], Y[half:])
+            steepness /= np.maximum(squared, closest**2) / closest**2
+            np.sqrt(steepness, out=steepness)
+            steepness *= density
+            density = steepness if steepness.any() else density
+        first, second = np.divmod(draw(density.ravel(), n_features, rng), half)
+        delta = Z[half:][second] - Z[:half][first]
+        distance = np.maximum(np.linalg.norm(delta, axis=1), closest)
+        return self._neurons(Z[:half][first], delta, distance)
 
     def _neurons(self, first: Array, delta: Array, distance: Array) -> DenseFeatures:
         """Equation (eqSWIMWeights): c₂ = high − low, c₁ = −low."""
@@ -209,6 +214,17 @@ class TransformerSampler:
         transformer.set_params(**{k: int(rng.integers(2**31)) for k in seeded})
         transformer.fit(Z, Y)
         return TransformerFeatures(transformer, dense(transformer.transform(Z[:1])).shape[1])
+
+
+def squared_distances(A: Array, B: Array) -> Array:
+    """‖a − b‖² for every row a of A and b of B, by one product."""
+    a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
+    squared = A @ B.T
+    squared *= -2.0
+    squared += a[:, None]
+    squared += b
+    squared *= squared > EQUAL * (a.max() + b.max())
+    return squared
 
 
 def draw(density: Array, size: int, rng: Generator) -> np.ndarray:

@@ -121,17 +121,32 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Head:
+    """raw = Wᵀφ + b, stored as one matrix (D+1, d) for rows (φ, 1)."""
+
+    matrix: Array
+
+    @property
+    def W(self) -> Array:
+        return self.matrix[:-1]
+
+    @property
+    def b(self) -> Array:
+        return self.matrix[-1]
+
+    def __call__(self, phi: Array) -> Array:
+        """Raw predictions of rows (φ, 1), column by column in memory."""
+        return (self.matrix.T @ phi.T).T
+
+
+@dataclass(frozen=True)
 class Network:
     """Φ_0, the layers, and the head fitted after each of them."""
 
     mean: Array
     initial: FeatureMap | None
     layers: tuple[Layer, ...]
-    heads: tuple[Array, ...]
-
-    def homogeneous(self, X: Array) -> Array:
-        """Rows (x − mean, 1) in float64."""
-        return homogeneous(X - self.mean)
+    heads: tuple[Head, ...]
 
     def start(self, x: Array) -> Array:
         """Φ₀ of homogeneous rows, homogeneous too."""
@@ -139,7 +154,7 @@ class Network:
 
     def staged(self, X: Array) -> Iterator[Array]:
         """Φ_0, …, Φ_T of a few rows: one array, advanced in place between two yields."""
-        x = self.homogeneous(X)
+        x = centered(X, self.mean)
         phi = self.start(x)
         yield phi
         buffers: dict[tuple[int, np.dtype], Array] = {}
@@ -157,12 +172,12 @@ class Network:
 
     def raw(self, X: Array) -> Array:
         """Wᵀ_TΦ_T + b, block by block."""
-        return np.vstack([self._last(X[s]) @ self.heads[-1] for s in row_slices(len(X))])
+        return np.vstack([self.heads[-1](self._last(X[s])) for s in row_slices(len(X))])
 
     def staged_raw(self, X: Array) -> list[Array]:
         """The raw predictions after 0, 1, …, T layers."""
         blocks = [
-            [phi @ head for phi, head in zip(self.staged(X[s]), self.heads, strict=True)]
+            [head(phi) for phi, head in zip(self.staged(X[s]), self.heads, strict=True)]
             for s in row_slices(len(X))
         ]
         return [np.vstack(stage) for stage in zip(*blocks, strict=True)]
@@ -187,8 +202,12 @@ def start(initial: FeatureMap | None, x: Array) -> Array:
     return phi
 
 
-def homogeneous(X: Array) -> Array:
-    return np.column_stack([X, np.ones(len(X))])
+def centered(X: Array, mean: Array) -> Array:
+    """Rows (x − mean, 1) in float64."""
+    rows = np.empty((len(X), X.shape[1] + 1))
+    np.subtract(X, mean, out=rows[:, :-1])
+    rows[:, -1] = 1.0
+    return rows
 
 
 def row_slices(n: int) -> list[slice]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.random import Generator
 
+from rfrboost._features import FeatureMap, Sampler
 from rfrboost._network import LayerFeatures
 from rfrboost._typing import Array, Indices
 
@@ -94,6 +95,11 @@ class Rows:
             return self.order[(u * len(self.order)).astype(np.intp)]
         position = np.searchsorted(self._cumulative, u * self._cumulative[-1], side="right")
         return self.order[position]
+
+    def sample(self, sampler: Sampler, z: Array, n_features: int, rng: Generator) -> FeatureMap:
+        """Draw features of ``z`` (x or Φ), showing the sampler as many rows as it asks for."""
+        drawn = self.draw(sampler.n_rows(n_features), rng)
+        return sampler.sample(z[drawn, :-1], self.y[drawn], n_features, rng)
 
     def features(self, block: Block, layer: LayerFeatures) -> Array:
         """f_t on a block; computed once a layer for as many rows as there is room to keep."""

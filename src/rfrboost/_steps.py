@@ -5,11 +5,10 @@ from typing import Protocol
 
 import numpy as np
 
-from rfrboost._heads import Head
 from rfrboost._linesearch import minimize_convex
 from rfrboost._losses import Loss
 from rfrboost._moments import Moments
-from rfrboost._network import DiagonalStep, LayerFeatures, LowRankStep
+from rfrboost._network import DiagonalStep, Head, LayerFeatures, LowRankStep
 from rfrboost._precision import gram_dtype
 from rfrboost._rows import Rows
 from rfrboost._sandwich import sandwich_dense, sandwich_diagonal, sandwich_scalar

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rfrboost._activations import ACTIVATIONS
 from rfrboost._edge import check_inputs
 from rfrboost._features import IID, SWIM, Fourier, Sampler
-from rfrboost._network import homogeneous
+from rfrboost._network import centered
 from rfrboost._parameters import POSITIVE, WIDTH
 from rfrboost._rows import Rows, content_order
 from rfrboost._typing import Array
@@ -55,11 +55,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _draw(self, X: Array, Y: Array, rng: np.random.Generator) -> None:
         self.mean_ = X.mean(axis=0, dtype=float)
-        x = X - self.mean_
-        sampler = self._sampler()
-        rows = Rows(homogeneous(x), Y, None, content_order(x, Y, rng))
-        drawn = rows.draw(sampler.n_rows(self.n_features), rng)
-        self.features_ = sampler.sample(x[drawn], Y[drawn], self.n_features, rng)
+        x = centered(X, self.mean_)
+        rows = Rows(x, Y, None, content_order(x, Y, rng))
+        self.features_ = rows.sample(self._sampler(), x, self.n_features, rng)
 
     def transform(self, X: Any) -> Array:
         """The features of X.
@@ -75,7 +73,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self, "features_")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         out = np.empty((len(X), self.n_features))
-        self.features_(homogeneous(X - self.mean_), out)
+        self.features_(centered(X, self.mean_), out)
         return out
 
 

@@ -1,0 +1,1 @@
+"""Speed and memory, measured against the hardware's own limit. Run: python -m benchmarks."""

@@ -34,7 +34,7 @@ from rfrboost._edge import (
 )
 from rfrboost._losses import BinaryLogLoss, Loss, SoftmaxLogLoss
 from rfrboost._network import Network
-from rfrboost._parameters import loss_for
+from rfrboost._parameters import fitted_loss, loss_for
 from rfrboost._progress import Progress
 from rfrboost._typing import Array
 
@@ -55,7 +55,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Fit from the start, or go on from a fitted network when ``warm_start`` is set."""
         names = getattr(self, "feature_names_in_", None)
         check_inputs(X, None if names is None else list(names))
-        fitted = self._fitted_before(Y) if getattr(self, "warm_start", False) else None
+        fitted = self._fitted_before(X, Y) if getattr(self, "warm_start", False) else None
         if fitted is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self.history_ = []
@@ -70,11 +70,16 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._loss = loss
         self._n_features_out = len(self.network_.heads[-1].W)
 
-    def _fitted_before(self, Y: Array) -> Network | None:
+    def _fitted_before(self, X: Array, Y: Array) -> Network | None:
         """The network to add layers to, if there is one and it still fits."""
         fitted: Network | None = getattr(self, "network_", None)
         if fitted is None:
             return None
+        if len(fitted.mean) != X.shape[1]:
+            raise ValueError(
+                f"X has {X.shape[1]} features but the last fit had {len(fitted.mean)}, so "
+                "warm_start cannot go on from it. Set warm_start=False to start afresh."
+            )
         if self.sample_splitting:
             raise ValueError(
                 "warm_start cannot add layers under sample_splitting, which shares the rows out "
@@ -148,10 +153,11 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         if sample_weight is not None:
             w = _check_sample_weight(sample_weight, X, dtype=np.float64)
         X, Y, w = weighted_rows(X, Y, w)
-        loss = loss_for(self.loss, getattr(self, "quantile", 0.5), Y, w)
-        check_targets(Y, loss)
-        scale = target_scale(Y, w) if loss.quadratic else NO_SCALE
-        self._fit_network(X, scale.shrink(Y), w, loss, scale.scale)
+        check_targets(Y, loss_for(self.loss, self.quantile))
+        scale = target_scale(Y, w) if loss_for(self.loss, self.quantile).degree else NO_SCALE
+        Y = scale.shrink(Y)
+        loss = fitted_loss(self.loss, self.quantile, scale.scale, Y, w)
+        self._fit_network(X, Y, w, loss, scale.scale)
         self._target_scale: TargetScale = scale
         return self
 

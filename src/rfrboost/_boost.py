@@ -19,6 +19,9 @@ from rfrboost._rows import Rows, content_order
 from rfrboost._steps import StepRule
 from rfrboost._typing import Array, frozen
 
+# A column that varies less than this is constant: its squares would vanish.
+SMALLEST_INPUT = 1e-60
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -100,6 +103,7 @@ def input_mean(X: Array, w: Array | None) -> Array:
 def training_rows(x: Array, y: Array, w: Array | None, recipe: Recipe) -> Rows:
     """The rows, shuffled into equal parts if every layer is to have a sample of its own."""
     rng = layer_generator(recipe.seed, 2**31)
+    x[:, np.abs(x).max(axis=0) < SMALLEST_INPUT] = 0.0
     if recipe.n_parts > 1:
         kept = rng.permutation(len(y))[: len(y) // recipe.n_parts * recipe.n_parts]
         x, y, w = x[kept], y[kept], None if w is None else w[kept]

@@ -62,12 +62,14 @@ def polished(objective: Objective, v: Array) -> Array:
     Hessian products are differences of gradients; conjugate gradients solve for the step.
     """
     gradient = objective(v)[1]
-    for _ in range(NEWTON_STEPS):
-        step = newton_step(objective, v, gradient)
-        after = objective(v + step)[1]
-        if not np.abs(after).max() < np.abs(gradient).max():
-            break
-        v, gradient = v + step, after
+    # Where the loss is flat the step is not finite; it is then no improvement either.
+    with np.errstate(all="ignore"):
+        for _ in range(NEWTON_STEPS):
+            step = newton_step(objective, v, gradient)
+            after = objective(v + step)[1]
+            if not np.abs(after).max() < np.abs(gradient).max():
+                break
+            v, gradient = v + step, after
     return v
 
 
@@ -109,10 +111,13 @@ def mean_curvature(rows: Rows, loss: Loss, head: Head) -> float:
 
 
 def whitener(hessian: Array, shift: float) -> Array:
-    """L with LLᵀ ≈ hessian + shift·I, made safe by a small multiple of its diagonal."""
+    """L with LLᵀ ≈ hessian + shift·I, made safe by a small multiple of its diagonal.
+
+    A coordinate that does not vary and is not penalised keeps its own unit.
+    """
     diagonal = np.diag(hessian) + shift
-    floor = 1e-10 * diagonal + 1e-12 * max(diagonal.max(initial=0.0), 1e-300)
+    floor = 1e-10 * diagonal + 1e-12 * diagonal.max(initial=0.0)
     A = hessian.astype(float, order="F")
-    np.einsum("ii->i", A)[...] += shift + floor
+    np.einsum("ii->i", A)[...] += shift + np.where(diagonal > 0, floor, 1.0)
     L, failed = dpotrf(A, lower=1, clean=1)
-    return L if not failed else np.diag(np.sqrt(diagonal + floor))
+    return L if not failed else np.diag(np.sqrt(np.where(diagonal > 0, diagonal, 1.0)))

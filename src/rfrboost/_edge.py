@@ -10,14 +10,16 @@ from rfrboost._typing import Array
 # Squares and products of squares of inputs up to this size stay finite in float64.
 LARGEST_INPUT = 1e60
 LARGEST_TARGET = 1e60
+# A weight this small beside the largest one is none.
+NEGLIGIBLE_WEIGHT = 1e-60
 
 
 @dataclass(frozen=True)
 class TargetScale:
     """y = shift + scale·(what is fitted).
 
-    Squared error commutes with this, so it changes no result; it keeps targets of any size away
-    from overflow. The scale is a power of two and so costs no rounding.
+    Losses of raw − y commute with this, so it changes no result; it keeps targets of any size
+    away from overflow. The scale is a power of two and so costs no rounding.
     """
 
     shift: Array
@@ -36,10 +38,14 @@ def target_scale(y: Array, w: Array | None) -> TargetScale:
     shift = largest * np.average(y / largest, axis=0, weights=w)
     spread = np.abs(y - shift).max()
     if not spread > 0:
-        return TargetScale(shift, 1.0)
+        return TargetScale(shift, power_of_two(float(np.log2(largest))))
     relative = np.sqrt(np.average(((y - shift) / spread) ** 2, axis=0, weights=w).mean())
     exponent = np.log2(spread) + np.log2(max(relative, 1e-6))
-    return TargetScale(shift, float(2.0 ** np.clip(np.round(exponent), -1000, 1000)))
+    return TargetScale(shift, power_of_two(exponent))
+
+
+def power_of_two(exponent: float) -> float:
+    return float(2.0 ** np.clip(np.round(exponent), -1000, 1000))
 
 
 NO_SCALE = TargetScale(np.zeros(1), 1.0)
@@ -61,7 +67,7 @@ def check_targets(y: Array, loss: Loss) -> None:
     """Refuse targets outside the loss's range, or too large for a loss that cannot rescale them."""
     loss.check(y)
     largest = np.abs(y).max()
-    if not loss.quadratic and largest > LARGEST_TARGET:
+    if loss.degree is None and largest > LARGEST_TARGET:
         raise ValueError(
             f"y holds values as large as {largest:.3g}; {type(loss).__name__} works in the units "
             f"of y and overflows beyond {LARGEST_TARGET:g}. Rescale y, or use loss='squared_error'."
@@ -77,8 +83,8 @@ def weighted_rows(
     if (sample_weight < 0).any():
         raise ValueError("sample_weight has negative entries; weights must be zero or positive.")
     # A power of two, so that equal weights of any size give the same bits.
-    w = sample_weight / 2.0 ** np.round(np.log2(max(sample_weight.max(), np.finfo(float).tiny)))
-    present = w > 0
+    w = np.ldexp(sample_weight, -np.frexp(sample_weight.max())[1])
+    present = w > NEGLIGIBLE_WEIGHT
     if not present.any():
         raise ValueError("sample_weight is zero for every row: there is nothing to fit.")
     return (X, y, w) if present.all() else (X[present], y[present], w[present])

@@ -14,6 +14,8 @@ from rfrboost._typing import Array
 
 # exp() stays finite up to here; a step that wants more is cut short by the line search anyway.
 LARGEST_EXPONENT = 500.0
+# The share of a class that weighs next to nothing, as far as a starting point is concerned.
+RAREST = 1e-12
 
 
 class Loss(ABC):
@@ -27,6 +29,12 @@ class Loss(ABC):
     quadratic: bool = False
     #: whether a constant added to all of a row's outputs changes nothing (softmax)
     shift_invariant: bool = False
+    #: k if the loss depends on raw − y alone and is s^k times as large in units s times as small
+    degree: int | None = None
+
+    def in_units(self, scale: float) -> "Loss":
+        """The same loss, up to a factor, for targets divided by ``scale``."""
+        return self
 
     @abstractmethod
     def value(self, raw: Array, y: Array) -> Array:
@@ -83,6 +91,7 @@ class SquaredError(Loss):
     """½‖raw − y‖² (Appendix "Mean Squared Error Loss")."""
 
     quadratic = True
+    degree = 2
 
     def value(self, raw: Array, y: Array) -> Array:
         return 0.5 * np.sum((raw - y) ** 2, axis=1)
@@ -102,6 +111,10 @@ class Huber(Loss):
     """½r² for |r| ≤ δ, δ(|r| − ½δ) beyond: squared error that outliers cannot dominate."""
 
     delta: float = 1.0
+    degree = 2
+
+    def in_units(self, scale: float) -> "Huber":
+        return Huber(self.delta / scale)
 
     def value(self, raw: Array, y: Array) -> Array:
         r = np.abs(raw - y)
@@ -129,6 +142,10 @@ class Quantile(Loss):
 
     level: float = 0.5
     smoothing: float = 1e-3
+    degree = 1
+
+    def in_units(self, scale: float) -> "Quantile":
+        return Quantile(self.level, self.smoothing / scale)
 
     def value(self, raw: Array, y: Array) -> Array:
         r, h = y - raw, self.smoothing
@@ -162,7 +179,7 @@ class Poisson(Loss):
         return np.sum((mean - y) * move, axis=1), np.sum(mean * move**2, axis=1)
 
     def start(self, y: Array, w: Array) -> Array:
-        return np.log(weighted_mean(y, w))
+        return np.log(np.maximum(weighted_mean(y, w), 1e-300))
 
     def predict(self, raw: Array) -> Array:
         return np.exp(np.minimum(raw, LARGEST_EXPONENT))
@@ -191,7 +208,7 @@ class BinaryLogLoss(Loss):
         return np.sum((p - y) * move, axis=1), np.sum(p * (1 - p) * move**2, axis=1)
 
     def start(self, y: Array, w: Array) -> Array:
-        p = weighted_mean(y, w)
+        p = np.clip(weighted_mean(y, w), RAREST, 1 - RAREST)
         return np.log(p / (1 - p))
 
     def predict(self, raw: Array) -> Array:
@@ -230,7 +247,7 @@ class SoftmaxLogLoss(Loss):
         return slope, np.einsum("ij,ij->i", p, move) - mean**2
 
     def start(self, y: Array, w: Array) -> Array:
-        logs = np.log(weighted_mean(y, w))
+        logs = np.log(np.maximum(weighted_mean(y, w), RAREST))
         return logs - logs.mean()
 
     def predict(self, raw: Array) -> Array:

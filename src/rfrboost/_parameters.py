@@ -11,12 +11,21 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from rfrboost._activations import ACTIVATIONS
 from rfrboost._boost import Recipe
 from rfrboost._features import IID, SWIM, Fourier, Sampler, TransformerSampler
-from rfrboost._losses import Huber, Loss, Poisson, Quantile, SquaredError, weighted_quantile
+from rfrboost._losses import (
+    Huber,
+    Loss,
+    Poisson,
+    Quantile,
+    SquaredError,
+    weighted_mean,
+    weighted_quantile,
+)
 from rfrboost._steps import GradientStep, GreedyStep, StepRule
 from rfrboost._typing import Array
 
-NONNEGATIVE = Interval(Real, 0, None, closed="left")
-POSITIVE = Interval(Real, 0, None, closed="neither")
+# Upper ends far beyond use, so that products with them stay finite.
+NONNEGATIVE = Interval(Real, 0, 1e100, closed="both")
+POSITIVE = Interval(Real, 0, 1e30, closed="right")
 WIDTH = Interval(Integral, 1, None, closed="left")
 NAMED_FEATURES = StrOptions({"swim", "gaussian", "uniform", "fourier"})
 
@@ -66,29 +75,39 @@ def sampler_for(
     return features if hasattr(features, "sample") else TransformerSampler(features)
 
 
-def loss_for(name: str | Loss, quantile: float, y: Array, w: Array | None) -> Loss:
-    """The regression loss a ``loss`` parameter stands for, its scale taken from y where it has one.
+def loss_for(name: str | Loss, quantile: float) -> Loss:
+    """The regression loss a ``loss`` parameter stands for."""
+    named = {
+        "squared_error": SquaredError(),
+        "huber": Huber(),
+        "quantile": Quantile(quantile),
+        "poisson": Poisson(),
+    }
+    return named[name] if isinstance(name, str) else name
+
+
+def fitted_loss(name: str | Loss, quantile: float, scale: float, y: Array, w: Array | None) -> Loss:
+    """The loss in units of the scaled target ``y``, its own scale taken from y where it has one.
 
     Huber's δ is 1.345 robust standard deviations of y, the usual compromise between efficiency
     and robustness; the pinball loss is rounded over a thousandth of one.
     """
-    if not isinstance(name, str):
-        return name
-    weights = np.ones(len(y)) if w is None else w
-    spread = robust_spread(y, weights)
-    return {
-        "squared_error": SquaredError(),
-        "huber": Huber(1.345 * spread),
-        "quantile": Quantile(quantile, 1e-3 * spread),
-        "poisson": Poisson(),
-    }[name]
+    spread = robust_spread(y, np.ones(len(y)) if w is None else w)
+    if name == "huber":
+        return Huber(1.345 * spread)
+    if name == "quantile":
+        return Quantile(quantile, 1e-3 * spread)
+    return loss_for(name, quantile).in_units(scale)
 
 
 def robust_spread(y: Array, w: Array) -> float:
     """1.4826 × the median absolute deviation; where that is zero, the standard deviation."""
     center = weighted_quantile(y, w, 0.5)
     mad = 1.4826 * float(weighted_quantile(np.abs(y - center), w, 0.5).max())
-    return mad if mad > 0 else float(np.std(y)) or 1.0
+    largest = float(np.abs(y - center).max())
+    if mad > 1e-9 * largest or largest == 0:
+        return mad or 1e-9
+    return largest * float(np.sqrt(weighted_mean(((y - center) / largest) ** 2, w).max()))
 
 
 def step_for(strategy: str, matrix: str, l2: float, loss: Loss, target_scale: float) -> StepRule:
@@ -108,7 +127,12 @@ def step_for(strategy: str, matrix: str, l2: float, loss: Loss, target_scale: fl
     # In units of the scaled target the sandwich's penalty is λ/scale² (R and W both scale).
     with np.errstate(over="ignore"):
         scaled = np.float64(l2) / target_scale / target_scale
-    return GreedyStep(float(min(scaled, 1e300)), matrix)
+    return GreedyStep(float(min(scaled, 1e100)), matrix)
+
+
+def scaled_penalty(l2: float, loss: Loss, target_scale: float) -> float:
+    """λ for a head in units of the scaled target: λ‖W‖² scales by s², a loss of degree k by s^k."""
+    return float(min(l2 * target_scale ** (2 - (loss.degree or 2)), 1e100))
 
 
 def feature_counts(n_features: int | tuple[int, int]) -> tuple[int, int]:
@@ -139,7 +163,7 @@ def schedule_for(learning_rate: float | tuple[float, float]) -> Callable[[int], 
     if not isinstance(learning_rate, tuple):
         return PowerSchedule(float(learning_rate), 0.0)
     valid = len(learning_rate) == 2 and all(isinstance(v, Real) for v in learning_rate)
-    if not valid or not (learning_rate[0] > 0 and learning_rate[1] >= 0):
+    if not valid or not (0 < learning_rate[0] <= 1e30 and 0 <= learning_rate[1] <= 1e3):
         raise ValueError(
             "learning_rate must be a positive number or a pair (c, s) with c > 0 and s >= 0 for "
             f"the schedule c·t^(−s); got {learning_rate!r}."
@@ -184,14 +208,14 @@ def recipe_for(
         initial=initial,
         hidden_dim=hidden_dim,
         learning_rate=schedule_for(params.learning_rate),
-        l2_head=params.l2_head,
+        l2_head=scaled_penalty(params.l2_head, loss, target_scale),
         normalize=params.normalize,
         n_parts=n_parts,
         seed=seed,
     )
 
 
-def rfnn_recipe(params: Any, loss: Loss, seed: int) -> Recipe:
+def rfnn_recipe(params: Any, loss: Loss, target_scale: float, seed: int) -> Recipe:
     """A single layer: Φ₀ is the random features, and there is nothing to boost."""
     sampler = sampler_for(
         params.features, params.feature_scale, params.activation, params.pair_sampling
@@ -205,7 +229,7 @@ def rfnn_recipe(params: Any, loss: Loss, seed: int) -> Recipe:
         initial=sampler,
         hidden_dim=params.n_features,
         learning_rate=PowerSchedule(1.0, 0.0),
-        l2_head=params.l2_head,
+        l2_head=scaled_penalty(params.l2_head, loss, target_scale),
         normalize=False,
         n_parts=1,
         seed=seed,

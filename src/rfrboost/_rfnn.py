@@ -71,7 +71,7 @@ class RFNNRegressor(NetworkRegressor):
         self.random_state = random_state
 
     def _recipe(self, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int) -> Recipe:
-        return rfnn_recipe(self, loss, seed)
+        return rfnn_recipe(self, loss, scale, seed)
 
 
 class RFNNClassifier(NetworkClassifier):
@@ -117,4 +117,4 @@ class RFNNClassifier(NetworkClassifier):
         self.random_state = random_state
 
     def _recipe(self, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int) -> Recipe:
-        return rfnn_recipe(self, loss, seed)
+        return rfnn_recipe(self, loss, scale, seed)

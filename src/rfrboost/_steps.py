@@ -142,8 +142,9 @@ class GreedyStep:
         if self.added:
             return np.float64
         # In units of FᵀF the penalty is λ/s², s the head's largest singular value.
-        largest = max(float(np.linalg.norm(head.W, 2)), np.finfo(float).tiny)
-        return gram_dtype(self.l2 / largest / largest, len(rows.y), features.width, features.bound)
+        largest = max(float(np.linalg.norm(head.W, 2)), 1e-100)
+        l2 = min(self.l2, 1e100) / largest / largest
+        return gram_dtype(l2, len(rows.y), features.width, features.bound)
 
     def fit(self, rows: Rows, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
         moments = residual_moments(rows, features, loss)

@@ -12,7 +12,7 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.preprocessing import OneHotEncoder
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -72,6 +72,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self, "features_")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        check_inputs(X)
         out = np.empty((len(X), self.n_features))
         self.features_(centered(X, self.mean_), out)
         return out
@@ -82,14 +83,14 @@ def numeric_targets(y: Any, n_rows: int) -> Array:
     if y is None:
         return np.zeros((n_rows, 1))
     y = np.asarray(y)
+    if y.ndim == 0 or len(y) != n_rows:
+        raise ValueError(f"y must have a row for each of the {n_rows} rows of X; got {y.shape}.")
     y = y.reshape(len(y), -1)
-    if len(y) != n_rows:
-        raise ValueError(f"y has {len(y)} rows but X has {n_rows}.")
     if not np.issubdtype(y.dtype, np.number):
         return OneHotEncoder(sparse_output=False).fit_transform(y)
-    if not np.isfinite(y.astype(float)).all():
-        raise ValueError("y contains NaN or infinity. Remove or impute those rows.")
-    return y.astype(float)
+    y = check_array(y, dtype=float, input_name="y")
+    # Pairs are drawn by differences in y relative to each other; its unit does not matter.
+    return y / (np.abs(y).max() or 1.0)
 
 
 class SWIMFeatures(RandomFeatures):

@@ -20,6 +20,8 @@ GRADIENT_TOLERANCE = 1e-5
 # Up to this many entries of Φ times outputs, the last digits cost nothing and are computed too.
 SMALL = 2**14
 NEWTON_STEPS = 3
+# A second derivative below this is none: the smallest inputs there are have larger squares.
+FLAT = 1e-150
 
 Objective = Callable[[Array], tuple[float, Array]]
 
@@ -113,11 +115,12 @@ def mean_curvature(rows: Rows, loss: Loss, head: Head) -> float:
 def whitener(hessian: Array, shift: float) -> Array:
     """L with LLᵀ ≈ hessian + shift·I, made safe by a small multiple of its diagonal.
 
-    A coordinate that does not vary and is not penalised keeps its own unit.
+    A coordinate that neither varies nor is penalised keeps its own unit.
     """
     diagonal = np.diag(hessian) + shift
     floor = 1e-10 * diagonal + 1e-12 * diagonal.max(initial=0.0)
+    curved = diagonal > FLAT
     A = hessian.astype(float, order="F")
-    np.einsum("ii->i", A)[...] += shift + np.where(diagonal > 0, floor, 1.0)
+    np.einsum("ii->i", A)[...] += shift + np.where(curved, floor, 1.0)
     L, failed = dpotrf(A, lower=1, clean=1)
-    return L if not failed else np.diag(np.sqrt(np.where(diagonal > 0, diagonal, 1.0)))
+    return L if not failed else np.diag(np.sqrt(np.where(curved, diagonal, 1.0)))

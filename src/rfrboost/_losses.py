@@ -12,8 +12,8 @@ from scipy.special import expit, softmax
 
 from rfrboost._typing import Array
 
-# exp() stays finite up to here; a step that wants more is cut short by the line search anyway.
-LARGEST_EXPONENT = 500.0
+# exp() and its square stay finite up to here, and the largest target there may be is below it.
+LARGEST_EXPONENT = 160.0
 # The share of a class that weighs next to nothing, as far as a starting point is concerned.
 RAREST = 1e-12
 
@@ -149,7 +149,9 @@ class Quantile(Loss):
 
     def value(self, raw: Array, y: Array) -> Array:
         r, h = y - raw, self.smoothing
-        rounded = np.where(np.abs(r) <= h, r**2 / (4 * h) + h / 4, np.abs(r) / 2)
+        inside = np.minimum(np.abs(r), h)
+        # ½|r| outside, and inside a parabola that meets it at ±h.
+        rounded = np.abs(r) / 2 + (h - inside) ** 2 / (4 * h)
         return np.sum(rounded + (self.level - 0.5) * r, axis=1)
 
     def gradient(self, raw: Array, y: Array) -> Array:

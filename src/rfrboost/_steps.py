@@ -15,7 +15,7 @@ from rfrboost._sandwich import sandwich_dense, sandwich_diagonal, sandwich_scala
 from rfrboost._solve import solve
 from rfrboost._typing import Array, frozen
 
-# ε of the line search, in units of a step as long as the functional gradient.
+# ε of the line search, for the paper's α_t.
 SEARCH_PENALTY = 1e-5
 
 
@@ -65,8 +65,10 @@ class GradientStep:
     """Algorithm 2: regress f_t on the negative functional gradient, then search along it.
 
     The functional gradient G = RWᵀ has rank at most d and ridge regression is linear in its
-    target, so f_t is regressed on R (d columns) and A_t = W Cᵀ. The normalisation √n/‖G‖ of
-    Theorem theoremConstrainedLeastSquaresL2Dmu is a factor that the line search undoes.
+    target, so f_t is regressed on R (d columns) and A_t = W Cᵀ/‖W‖². That factor, like the
+    √n/‖G‖ of Theorem theoremConstrainedLeastSquaresL2Dmu, is undone by the line search; it makes
+    the raw prediction move by about the residual, whatever the size of W. The step length
+    reported is the paper's α_t, for the gradient normalised as in the theorem.
     """
 
     l2: float
@@ -81,13 +83,16 @@ class GradientStep:
         moments.center()
         C = solve(moments.ff, moments.weight * self.l2, moments.fr, features.dtype == np.float32)
         c = (moments.r - moments.f @ C) / moments.weight
-        step = LowRankStep(frozen(C.astype(features.dtype)), frozen(c), head.W)
+        size = float(np.linalg.norm(head.W)) or 1.0
+        W = head.W / size
+        step = LowRankStep(frozen(C.astype(features.dtype)), frozen(c), W / size)
+        to_paper = norm / size / size
         if loss.quadratic:
-            alpha, outputs = self._exact_alpha(moments, C, head.W), None
+            alpha, outputs = self._exact_alpha(moments, C, W), None
         else:
             outputs = step_outputs(rows, features, step)
-            alpha = self._searched_alpha(rows, outputs @ (head.W.T @ head.W), loss, norm)
-        return FittedStep(step.scaled(alpha), alpha, norm, outputs)
+            alpha = self._searched_alpha(rows, outputs @ (W.T @ W), loss, to_paper)
+        return FittedStep(step.scaled(alpha), alpha * to_paper, norm, outputs)
 
     def _exact_alpha(self, moments: Moments, C: Array, W: Array) -> float:
         """α = ⟨R, F̂⟩ / ‖F̂‖² for the fitted move F̂ = (FC + c)WᵀW, from central moments alone.
@@ -101,12 +106,12 @@ class GradientStep:
         size = float(np.sum((M @ M) * with_itself))
         return float(np.sum(M * with_residual)) / size if size > 0 else 0.0
 
-    def _searched_alpha(self, rows: Rows, moves: Array, loss: Loss, norm: float) -> float:
-        """α = argmin (1/n) Σ w·l(raw + α(FC + c)WᵀW, y) + ε(α‖G‖)², by safeguarded Newton.
+    def _searched_alpha(self, rows: Rows, moves: Array, loss: Loss, to_paper: float) -> float:
+        """α = argmin (1/n) Σ w·l(raw + α(FC + c)WᵀW, y) + εα_t², by safeguarded Newton.
 
         The small penalty is what keeps α finite where the move separates the classes.
         """
-        penalty = 2 * SEARCH_PENALTY * norm**2 * rows.fitting_weight()
+        penalty = 2 * SEARCH_PENALTY * to_paper**2 * rows.fitting_weight()
 
         def derivatives(alpha: float) -> tuple[float, float]:
             total = np.array([alpha, 1.0]) * penalty

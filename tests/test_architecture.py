@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "rfrboost"
 ORDER = [
     "_typing",
     "_activations",
+    "_blas",
     "_precision",
     "_features",
     "_losses",

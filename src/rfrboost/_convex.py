@@ -8,6 +8,7 @@ from scipy.linalg.lapack import dpotrf
 from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, cg
 
+from rfrboost._blas import product
 from rfrboost._losses import Loss
 from rfrboost._moments import Moments
 from rfrboost._network import Head
@@ -94,7 +95,7 @@ def risk_and_gradient(rows: Rows, loss: Loss, head: Head) -> tuple[float, Array]
         w = np.ones(len(losses)) if block.w is None else block.w
         value += float(w @ losses)
         weight += float(w.sum())
-        gradient += ((slopes if block.w is None else slopes * w[:, None]).T @ block.phi).T
+        gradient += product(block.phi.T, slopes if block.w is None else slopes * w[:, None])
     return value / weight, gradient / weight
 
 

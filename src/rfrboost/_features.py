@@ -19,6 +19,7 @@ from numpy.random import Generator
 from sklearn.base import clone
 
 from rfrboost._activations import ACTIVATIONS
+from rfrboost._blas import product
 from rfrboost._precision import representable
 from rfrboost._typing import Array, frozen
 
@@ -50,7 +51,7 @@ class FeatureMap(Protocol):
         """The same map computed in ``dtype``, or the map itself where that is unsafe."""
 
     def __call__(self, rows: Array, out: Array) -> None:
-        """Write the features of ``rows`` into ``out``."""
+        """Write the features of ``rows`` into ``out``, an array in Fortran order."""
 
 
 class Sampler(Protocol):
@@ -88,7 +89,7 @@ class DenseFeatures:
         return DenseFeatures(frozen(self.weights.astype(dtype)), self.activation)
 
     def __call__(self, rows: Array, out: Array) -> None:
-        np.matmul(rows.astype(self.dtype, copy=False), self.weights, out=out)
+        product(rows.astype(self.dtype, copy=False), self.weights, out)
         ACTIVATIONS[self.activation].apply(out)
 
 
@@ -219,7 +220,7 @@ class TransformerSampler:
 def squared_distances(A: Array, B: Array) -> Array:
     """‖a − b‖² for every row a of A and b of B, by one product."""
     a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
-    squared = A @ B.T
+    squared = product(A, B.T)
     squared *= -2.0
     squared += a[:, None]
     squared += b

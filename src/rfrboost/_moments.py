@@ -5,8 +5,9 @@ disk or on other machines) leaves these few small matrices, and solvers see noth
 """
 
 import numpy as np
-from scipy.linalg.blas import dsyr, dsyrk, ssyrk
+from scipy.linalg.blas import dsyr
 
+from rfrboost._blas import gram, product
 from rfrboost._typing import Array
 
 # A variance below this share of the mean square is the rounding error of their difference.
@@ -30,24 +31,20 @@ class Moments:
 
     def add(self, F: Array, R: Array, w: Array | None) -> None:
         """Take in a block of rows."""
-        root = np.ones(len(R)) if w is None else np.sqrt(w)
+        R1 = np.ones((len(R), R.shape[1] + 1), order="F")
+        R1[:, :-1] = R
         if w is not None:
-            F = F * root[:, None].astype(F.dtype)
-        R1 = np.column_stack([R * root[:, None], root])
-        fr1 = (F.T @ R1.astype(F.dtype)).astype(float)
-        rr1 = R1.T @ R1
-        self._add_gram(F)
-        self.fr += fr1[:, :-1]
-        self.f += fr1[:, -1]
+            root = np.sqrt(w)[:, None]
+            F, R1 = F * root.astype(F.dtype), R1 * root
+        r1f = product(R1.astype(F.dtype, copy=False).T, F)
+        rr1 = product(R1.T, R1)
+        # Single-precision products of a block are summed in double.
+        np.add(self.ff, gram(F), out=self.ff)
+        self.fr += r1f[:-1].T
+        self.f += r1f[-1]
         self.rr += rr1[:-1, :-1]
         self.r += rr1[:-1, -1]
         self.weight += rr1[-1, -1]
-
-    def _add_gram(self, F: Array) -> None:
-        if F.dtype == np.float32:
-            np.add(self.ff, ssyrk(1.0, F.T, lower=1), out=self.ff)
-        else:
-            self.ff = dsyrk(1.0, F.T, lower=1, beta=1.0, c=self.ff, overwrite_c=1)
 
     def merge(self, other: "Moments") -> None:
         """Take in the statistics of other rows."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfrboost._blas import product
 from rfrboost._features import FeatureMap
 from rfrboost._typing import Array
 
@@ -70,11 +71,11 @@ class LowRankStep:
 
     def outputs(self, F: Array) -> Array:
         """Cᵀf + c, the few numbers a row that the step depends on."""
-        return F @ self.C + self.c
+        return product(F, self.C) + self.c
 
     def move(self, outputs: Array) -> Array:
         """The step, given its outputs."""
-        return outputs @ self.V.T
+        return product(outputs, self.V.T)
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class Head:
 
     def __call__(self, phi: Array) -> Array:
         """Raw predictions of rows (φ, 1), column by column in memory."""
-        return (self.matrix.T @ phi.T).T
+        return product(phi, self.matrix)
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class Network:
         buffers: dict[tuple[int, np.dtype], Array] = {}
         for layer in self.layers:
             key = (layer.features.width, layer.features.dtype)
-            F = buffers.setdefault(key, np.empty((len(x), key[0]), key[1]))
+            F = buffers.setdefault(key, np.empty((len(x), key[0]), key[1], order="F"))
             layer.features(phi, x, F)
             layer.advance(phi, layer.step.outputs(F))
             yield phi

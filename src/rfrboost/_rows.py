@@ -53,8 +53,7 @@ class Rows:
     def __post_init__(self) -> None:
         self.y = np.asfortranarray(self.y)
         self._cumulative = np.empty(0) if self.w is None else np.cumsum(self.w[self.order])
-        self._kept = np.empty(0)
-        self._scratch = np.empty(0)
+        self._buffers: dict[tuple[int, int], Array] = {}
         self._kept_for: LayerFeatures | None = None
         self._computed: set[tuple[int, int]] = set()
 
@@ -104,22 +103,22 @@ class Rows:
     def features(self, block: Block, layer: LayerFeatures) -> Array:
         """f_t on a block; computed once a layer for as many rows as there is room to keep."""
         if layer is not self._kept_for:
-            self._make_room(layer)
-        kept = block.rows.stop <= len(self._kept)
-        out = self._kept[block.rows] if kept else self._scratch[: len(block.y)]
-        if not kept or (block.rows.start, block.rows.stop) not in self._computed:
+            self._kept_for, self._computed = layer, set()
+        rows = (block.rows.start, block.rows.stop)
+        kept = block.rows.stop * layer.width * layer.dtype.itemsize <= KEPT_BYTES
+        out = self._buffer(rows if kept else (0, 0), (len(block.y), layer.width), layer.dtype)
+        if rows not in self._computed:
             layer(block.phi, block.x, out)
-            self._computed.add((block.rows.start, block.rows.stop))
+        if kept:
+            self._computed.add(rows)
         return out
 
-    def _make_room(self, layer: LayerFeatures) -> None:
-        self._kept_for, self._computed = layer, set()
-        wanted = min(len(self.y), KEPT_BYTES // (layer.width * layer.dtype.itemsize))
-        shape = (wanted, layer.width)
-        if self._kept.shape != shape or self._kept.dtype != layer.dtype:
-            self._kept = np.empty(shape, layer.dtype)
-            rows = BLOCK_ROWS if wanted < len(self.y) else 0
-            self._scratch = np.empty((rows, layer.width), layer.dtype)
+    def _buffer(self, key: tuple[int, int], shape: tuple[int, int], dtype: np.dtype) -> Array:
+        """Room for a block's features, used again by the next layer."""
+        buffer = self._buffers.get(key)
+        if buffer is None or buffer.shape != shape or buffer.dtype != dtype:
+            buffer = self._buffers[key] = np.empty(shape, dtype, order="F")
+        return buffer
 
 
 def content_order(x: Array, y: Array, rng: Generator) -> Indices:

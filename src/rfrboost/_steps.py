@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
+from rfrboost._blas import product
 from rfrboost._linesearch import minimize_convex
 from rfrboost._losses import Loss
 from rfrboost._moments import Moments
@@ -91,7 +92,7 @@ class GradientStep:
             alpha, outputs = self._exact_alpha(moments, C, W), None
         else:
             outputs = step_outputs(rows, features, step)
-            alpha = self._searched_alpha(rows, outputs @ (W.T @ W), loss, to_paper)
+            alpha = self._searched_alpha(rows, product(outputs, W.T @ W), loss, to_paper)
         return FittedStep(step.scaled(alpha), alpha * to_paper, norm, outputs)
 
     def _exact_alpha(self, moments: Moments, C: Array, W: Array) -> float:

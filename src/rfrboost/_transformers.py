@@ -73,7 +73,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self, "features_")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         check_inputs(X)
-        out = np.empty((len(X), self.n_features))
+        out = np.empty((len(X), self.n_features), order="F")
         self.features_(centered(X, self.mean_), out)
         return out
 

@@ -1,7 +1,8 @@
-"""The least a fit or a prediction can cost: its products, factorisations and activations alone.
+"""The least a fit or a prediction can cost: a skeleton of it that does nothing but the products,
+Grams, factorisations and activations that cannot be avoided.
 
-Everything is timed there and then at the fit's own shapes, in the precision the fit used, in
-blocks of the fit's own size (smaller blocks stay in cache and are no slower). Best of several.
+The skeleton runs there and then at the fit's own shapes, in the precision the fit used, block by
+block and in the fastest memory layout we know, on arrays allocated beforehand.
 """
 
 from collections.abc import Callable
@@ -9,10 +10,10 @@ from time import perf_counter
 
 import numpy as np
 from numpy.random import default_rng
-from scipy.linalg.blas import dsyrk, ssyrk
 from scipy.linalg.lapack import dpotrf, spotrf
 
-from rfrboost._network import PREDICT_ROWS, Network
+from rfrboost._blas import gram, product
+from rfrboost._network import PREDICT_ROWS, LayerFeatures, Network
 from rfrboost._rows import BLOCK_ROWS
 
 
@@ -26,66 +27,86 @@ def best_of(repeats: int, call: Callable[[], object]) -> float:
     return float(shortest)
 
 
-def feature_floor(network: Network, rows: int, columns: int, repeats: int) -> float:
-    """Two products with the weights, and the activation in place: one layer, one block."""
-    rng = default_rng(0)
-    features = network.layers[0].features
-    out = np.empty((rows, features.width), features.dtype)
-    z = [rng.standard_normal((rows, m.weights.shape[0])).astype(m.dtype) for m in features.maps]
-    maps, split = features.maps, features.maps[0].width
+class Block:
+    """Random stand-ins for a block of rows: inputs of the two feature maps, features, Φ, R."""
 
-    def products() -> None:
-        np.matmul(z[0], maps[0].weights, out=out[:, :split])
-        np.matmul(z[1], maps[1].weights, out=out[:, split:])
+    def __init__(self, rows: int, features: LayerFeatures, columns: int, d: int) -> None:
+        rng = default_rng(0)
+        self.features = features
+        self.inputs = [
+            rng.standard_normal((rows, m.weights.shape[0])).astype(m.dtype) for m in features.maps
+        ]
+        self.F = np.empty((rows, features.width), features.dtype, order="F")
+        self.R = np.asfortranarray(rng.standard_normal((rows, d + 1)), features.dtype)
+        self.phi = rng.standard_normal((rows, columns + 1))
 
-    time = best_of(repeats, products)
-    before = out.copy()
-    return time + best_of(repeats, lambda: np.tanh(before, out=out))
+    def compute_features(self) -> None:
+        """Two products with the weights, and the activation in place."""
+        split = self.features.maps[0].width
+        for z, m, half in zip(
+            self.inputs, self.features.maps, (self.F[:, :split], self.F[:, split:]), strict=True
+        ):
+            product(z, m.weights, half)
+        np.tanh(self.F, out=self.F)
 
 
-def fit_floor(network: Network, n: int, columns: int, evaluations: int, repeats: int) -> float:
-    """All layers of a fit: features, Gram, its Cholesky, two thin products, and the heads.
+def block_sizes(n: int, size: int) -> list[int]:
+    """n rows in blocks."""
+    return [min(size, n - begin) for begin in range(0, n, size)]
 
-    A logistic head has no closed form; its floor is the products and exponentials of the
+
+def fit_floor(network: Network, n: int, columns: int, evaluations: int) -> Callable[[], None]:
+    """The skeleton of a fit: for every layer features, Gram, Cholesky and two thin products, and
+    the Gram of Φ for the head.
+
+    A logistic head has no closed form; its part is the products and exponentials of the
     ``evaluations`` of risk and gradient that its solver made.
     """
-    rng = default_rng(0)
-    rows = min(n, BLOCK_ROWS)
-    blocks = n / rows
-    features, d = network.layers[0].features, len(network.heads[0].b)
+    layers, d = network.layers, len(network.heads[0].b)
+    features = layers[0].features
+    blocks = [Block(size, features, columns, d) for size in block_sizes(n, BLOCK_ROWS)]
     p, dtype = features.width, features.dtype
-    syrk, potrf = (ssyrk, spotrf) if dtype == np.float32 else (dsyrk, dpotrf)
-    F = np.tanh(rng.standard_normal((rows, p))).astype(dtype)
-    R, C = (
-        rng.standard_normal((rows, d + 1)).astype(dtype),
-        rng.standard_normal((p, d)).astype(dtype),
-    )
-    G = np.zeros((p, p), dtype, order="F")
-    phi = rng.standard_normal((rows, columns + 1))
-    spd = np.asfortranarray(F.T @ F + 4 * np.eye(p, dtype=dtype))
-    a_block = feature_floor(network, rows, columns, repeats)
-    a_block += best_of(repeats, lambda: syrk(1.0, F.T, beta=0.0, c=G, overwrite_c=1, lower=1))
-    a_block += best_of(repeats, lambda: F.T @ R) + best_of(repeats, lambda: F @ C)
-    a_block += best_of(repeats, lambda: dsyrk(1.0, phi.T, lower=1))
-    copies = iter([spd.copy(order="F") for _ in range(repeats)])
-    factor = best_of(repeats, lambda: potrf(next(copies), lower=1, clean=0, overwrite_a=1))
-    head = head_floor(phi, d, repeats) * blocks * evaluations if evaluations else 0.0
-    return len(network.layers) * (blocks * a_block + factor) + head
+    C = default_rng(0).standard_normal((p, d)).astype(dtype)
+    W = default_rng(0).standard_normal((columns + 1, d))
+    ready = np.asfortranarray(np.eye(p) + 0.1, dtype)
+    factored = np.empty_like(ready)
+    potrf = spotrf if dtype == np.float32 else dpotrf
+
+    def layer() -> None:
+        for block in blocks:
+            block.compute_features()
+            gram(block.F)
+            product(block.R.T, block.F)
+        np.copyto(factored, ready)
+        potrf(factored, lower=1, clean=0, overwrite_a=1)
+        for block in blocks:
+            product(block.F, C)
+            gram(block.phi)
+
+    def run() -> None:
+        for _ in layers:
+            layer()
+        for _ in range(evaluations):
+            for block in blocks:
+                raw = product(block.phi, W)
+                np.exp(raw, out=raw)
+                product(block.phi.T, raw)
+
+    return run
 
 
-def head_floor(phi: np.ndarray, d: int, repeats: int) -> float:
-    """Risk and gradient of a logistic head once: two products and an exponential."""
-    W = default_rng(0).standard_normal((phi.shape[1], d))
-    raw = (W.T @ phi.T).T
-    time = best_of(repeats, lambda: (W.T @ phi.T).T) + best_of(repeats, lambda: raw.T @ phi)
-    return time + best_of(repeats, lambda: np.exp(raw))
+def predict_floor(network: Network, n: int, columns: int) -> Callable[[], None]:
+    """The skeleton of a prediction: features and one thin product a layer."""
+    features, d = network.layers[0].features, len(network.heads[0].b)
+    sizes = block_sizes(n, PREDICT_ROWS)
+    # Every block of a prediction uses the same memory again.
+    ready = {size: Block(size, features, columns, d) for size in set(sizes)}
+    C = default_rng(0).standard_normal((features.width, d)).astype(features.dtype)
 
+    def run() -> None:
+        for size in sizes:
+            for _ in network.layers:
+                ready[size].compute_features()
+                product(ready[size].F, C)
 
-def predict_floor(network: Network, n: int, columns: int, repeats: int) -> float:
-    """A prediction: features and one thin product a layer."""
-    rows = min(n, PREDICT_ROWS)
-    features = network.layers[0].features
-    F = np.ones((rows, features.width), features.dtype)
-    C = np.ones((features.width, len(network.heads[0].b)), features.dtype)
-    a_block = feature_floor(network, rows, columns, repeats) + best_of(repeats, lambda: F @ C)
-    return len(network.layers) * n / rows * a_block
+    return run

@@ -60,14 +60,22 @@ def measure(case: Case, threads: int) -> Measured:
         with counted_evaluations() as count:
             model.fit(X, y)
         evaluations = count[0]
-        # Floor and fit in turn, so that a noisy spell of the machine hits both.
-        fits, floors, predictions, prediction_floors = [], [], [], []
-        for _ in range(case.repeats):
-            floors.append(fit_floor(model.network_, case.n, case.columns, evaluations, 5))
-            fits.append(best_of(2, lambda: case.model().fit(X, y)))
-            prediction_floors.append(predict_floor(model.network_, case.n, case.columns, 5))
-            predictions.append(best_of(2, lambda: model.predict(X)))
-    return Measured(case, threads, min(fits), min(floors), min(predictions), min(prediction_floors))
+        skeleton = fit_floor(model.network_, case.n, case.columns, evaluations)
+        prediction = predict_floor(model.network_, case.n, case.columns)
+        # In turn, so that a noisy spell of the machine hits all alike.
+        seconds = [
+            [
+                best_of(2, call)
+                for call in (
+                    lambda: case.model().fit(X, y),
+                    skeleton,
+                    lambda: model.predict(X),
+                    prediction,
+                )
+            ]
+            for _ in range(case.repeats)
+        ]
+    return Measured(case, threads, *(float(s) for s in np.min(seconds, axis=0)))
 
 
 def peer_seconds(case: Case, threads: int) -> dict[str, float]:

@@ -15,7 +15,7 @@ from rfrboost._features import Sampler
 from rfrboost._heads import constant_head, fit_head
 from rfrboost._losses import Loss
 from rfrboost._network import Head, Layer, LayerFeatures, Network, Standardizer, centered, start
-from rfrboost._rows import Rows, content_order
+from rfrboost._rows import Rows, content_order, largest_entry
 from rfrboost._steps import StepRule
 from rfrboost._typing import Array, frozen
 
@@ -140,8 +140,9 @@ def sample_features(rows: Rows, head: Head, recipe: Recipe, rng: Generator) -> L
     from_x = rows.sample(recipe.sampler, rows.x, n_x, rng) if n_x else None
     features = LayerFeatures(from_phi, from_x, recipe.step.added)
     dtype = recipe.step.dtype(rows, features, head)
-    largest = 0.0 if dtype == np.float64 else max(np.abs(z).max() for z in (rows.x, rows.phi))
-    return features.astype(dtype, largest)
+    if dtype == np.float64:
+        return features
+    return features.astype(dtype, max(rows.largest_x, largest_entry(rows.phi)))
 
 
 def advance(rows: Rows, layer: Layer, outputs: Array | None) -> None:

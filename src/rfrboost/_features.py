@@ -140,15 +140,17 @@ class SWIM:
         squared = squared_distances(Z[:half], Z[half:])
         # The unit in which "close" is measured: a coordinate's standard deviation.
         closest = CLOSEST * math.sqrt(squared.mean() / (2 * Z.shape[1]))
-        density = (squared > 0).astype(float)
+        apart = squared > 0
+        density = apart.astype(float)
         if self.pair_sampling == "gradient" and closest > 0:
             # Equation (eqSWIMDensity): ‖Δy‖ / ‖Δz‖, and 0 for rows that are equal.
             steepness = squared_distances(Y[:half], Y[half:])
-            steepness /= np.maximum(squared, closest**2) / closest**2
+            steepness /= np.maximum(squared, closest**2, out=squared)
             np.sqrt(steepness, out=steepness)
-            steepness *= density
+            steepness *= apart
             density = steepness if steepness.any() else density
-        first, second = np.divmod(draw(density.ravel(), n_features, rng), half)
+        # Products are in Fortran order, so the second row of a pair counts slowest.
+        second, first = np.divmod(draw(density.ravel(order="F"), n_features, rng), half)
         delta = Z[half:][second] - Z[:half][first]
         distance = np.maximum(np.linalg.norm(delta, axis=1), closest)
         return self._neurons(Z[:half][first], delta, distance)

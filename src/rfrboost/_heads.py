@@ -34,7 +34,7 @@ def representation_moments(rows: Rows) -> Moments:
     """Moments of (φ, y) over the rows that fit this layer."""
     total = Moments(rows.phi.shape[1] - 1, rows.y.shape[1])
     for block in rows.fitting_blocks():
-        total.add(block.phi[:, :-1], block.y, block.w)
+        total.add(np.asfortranarray(block.phi[:, :-1]), block.y, block.w)
     return total
 
 

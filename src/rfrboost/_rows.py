@@ -49,10 +49,12 @@ class Rows:
     part: int = 0
     phi: Array = field(init=False)
     raw: Array = field(init=False)
+    largest_x: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.y = np.asfortranarray(self.y)
         self._cumulative = np.empty(0) if self.w is None else np.cumsum(self.w[self.order])
+        self.largest_x = largest_entry(self.x)
         self._buffers: dict[tuple[int, int], Array] = {}
         self._kept_for: LayerFeatures | None = None
         self._computed: set[tuple[int, int]] = set()
@@ -119,6 +121,11 @@ class Rows:
         if buffer is None or buffer.shape != shape or buffer.dtype != dtype:
             buffer = self._buffers[key] = np.empty(shape, dtype, order="F")
         return buffer
+
+
+def largest_entry(A: Array) -> float:
+    """max|A|, without the copy that np.abs makes."""
+    return float(max(A.max(), -A.min()))
 
 
 def content_order(x: Array, y: Array, rng: Generator) -> Indices:

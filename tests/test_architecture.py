@@ -1,6 +1,7 @@
 """The package's shape: imports point one way, files and functions stay small."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -30,6 +31,8 @@ ORDER = [
     "_progress",
     "_parameters",
     "_base",
+    "_classification",
+    "_regression",
     "_rfnn",
     "_rfrboost",
     "_transformers",
@@ -41,9 +44,13 @@ EDGE = ORDER.index("_edge")
 
 def imports(path: Path) -> list[str]:
     """The modules of the package that a module imports, anywhere in it."""
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    found = [n.module for n in nodes if isinstance(n, ast.ImportFrom) and n.module]
-    return [m.split(".")[1] for m in found if m.startswith("rfrboost.")]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+    return [name.split(".")[1] for name in found if name.startswith("rfrboost.")]
 
 
 def test_every_module_has_its_place():
@@ -82,3 +89,10 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert {name.split(".")[0] for name in names} <= allowed, path.name
+
+
+def test_what_the_pages_link_to_is_there():
+    root = PACKAGE.parent.parent
+    for page in [*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("experiments/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert target.startswith("http") or (page.parent / target).exists(), (page.name, target)

@@ -136,12 +136,37 @@ class RandomSigns:
         return DenseFeatures(signs, "tanh")
 
 
+class Bumps:
+    """A map of a user's, with all that FeatureMap lists."""
+
+    bound, dtype = 1.0, np.dtype(float)
+
+    def __init__(self, centers):
+        self.centers, self.width = centers, len(centers)
+
+    def astype(self, dtype, largest_input):
+        return self
+
+    def __call__(self, rows, out):
+        out[...] = rbf_kernel(rows[:, :-1], self.centers, gamma=0.2)
+
+
+class BumpSampler:
+    def n_rows(self, n_features):
+        return n_features
+
+    def sample(self, Z, Y, n_features, rng):
+        return Bumps(Z)
+
+
 OWN = {
     "rbf sampler": RBFSampler(n_components=15),
     "nystroem": Nystroem(n_components=15),
     "pipeline": make_pipeline(StandardScaler(), RBFSampler(n_components=15)),
     "polynomial": PolynomialFeatures(2, include_bias=False),
+    "our own transformer": SWIMFeatures(15),
     "sampler": RandomSigns(),
+    "sampler and map": BumpSampler(),
 }
 
 
@@ -175,7 +200,7 @@ def test_features_of_phi_of_x_or_of_both(counts):
 
 
 @pytest.mark.parametrize("transformer", [SWIMFeatures, GaussianFeatures, FourierFeatures])
-def test_transformers_are_the_estimators_features(transformer):
+def test_transformers_are_seeded_bounded_and_row_by_row(transformer):
     X, y = regression()
     F = transformer(30, random_state=0).fit(X, y).transform(X)
     assert F.shape == (120, 30)
@@ -197,3 +222,11 @@ def test_squared_distances_know_equal_rows():
     far = rng.standard_normal((6, 3)), rng.standard_normal((4, 3))
     expected = ((far[0][:, None] - far[1]) ** 2).sum(axis=2)
     np.testing.assert_allclose(squared_distances(*far), expected, rtol=1e-10)
+
+
+def test_a_diagonal_step_refuses_features_of_another_width():
+    model = RFRBoostRegressor(
+        1, strategy="greedy", step_matrix="diagonal", features=RBFSampler(n_components=10)
+    )
+    with pytest.raises(ValueError, match="step_matrix='dense'"):
+        model.fit(*regression())

@@ -99,8 +99,9 @@ def test_a_users_loss_goes_the_general_way_to_the_same_model(outputs):
     """l = ‖r‖² has the very objective of the ridge head, so every layer must agree."""
     X, y = regression(outputs=outputs)
     X = StandardScaler().fit_transform(X)
-    closed = RFRBoostRegressor(3, n_features=20, random_state=0).fit(X, y)
-    general = RFRBoostRegressor(3, n_features=20, random_state=0, loss=ScaledSquare()).fit(X, y)
+    shared = {"n_features": 20, "l2_step": 1e-3, "random_state": 0}
+    closed = RFRBoostRegressor(3, **shared).fit(X, y)
+    general = RFRBoostRegressor(3, **shared, loss=ScaledSquare()).fit(X, y)
     # Up to the line search's small penalty, which the closed form does without.
     np.testing.assert_allclose(general.predict(X), closed.predict(X), atol=1e-3)
     steps = [[h["step_length"] for h in m.history_] for m in (general, closed)]
@@ -113,6 +114,15 @@ def test_quantile_levels_cover_what_they_say():
         loss = Quantile(level, 1e-3)
         model = RFRBoostRegressor(3, loss=loss, n_features=40, random_state=0).fit(X, y)
         assert np.mean(y <= model.predict(X)) == pytest.approx(level, abs=0.02)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4])
+def test_outputs_of_unlike_scale_are_covered_alike(scale):
+    X, y = regression(600)
+    Y = np.column_stack([y, scale * y])
+    model = RFRBoostRegressor(2, loss="quantile", quantile=0.9, n_features=40, random_state=0)
+    covered = np.mean(model.fit(X, Y).predict(X) >= Y, axis=0)
+    np.testing.assert_allclose(covered, 0.9, atol=0.03)
 
 
 @pytest.mark.parametrize(("n", "p"), [(60, 5), (200, 20)])

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
@@ -30,6 +31,16 @@ def data_for(name: str, n: int = 150):
 def output(model, X):
     """The finest-grained prediction a model offers."""
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+
+
+def arrays_of(part):
+    """Every array in a tree of dataclasses and tuples."""
+    if isinstance(part, np.ndarray):
+        return [part]
+    if isinstance(part, tuple):
+        return [a for p in part for a in arrays_of(p)]
+    names = [f.name for f in fields(part)] if is_dataclass(part) else []
+    return [a for name in names for a in arrays_of(getattr(part, name))]
 
 
 @pytest.fixture(params=ALL)
@@ -114,8 +125,7 @@ def test_a_fitted_model_is_frozen_and_without_data(fitted):
     model, X, y = fitted
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(output(again, X), output(model, X))
-    for head in model.network_.heads:
-        assert not head.matrix.flags.writeable
+    assert not any(array.flags.writeable for array in arrays_of(model.network_))
     big = [np.tile(a, (50,) + (1,) * (a.ndim - 1)) for a in (X, y)]
     larger = clone(model).fit(*big)
     assert len(pickle.dumps(larger)) < 1.1 * len(pickle.dumps(model))
@@ -164,7 +174,7 @@ def test_layers_lower_the_training_loss(name):
     assert losses[-1] < losses[0]
     if name in ("regressor-gradient", "regressor-dense"):
         errors = [np.mean((y - p) ** 2) for p in model.staged_predict(X)][1:]
-        np.testing.assert_allclose(errors, 2 * np.array(losses) * model._target_scale.scale**2)
+        np.testing.assert_allclose(errors, 2 * np.array(losses))
     for record in model.history_:
         assert set(record) == {"layer", "loss", "step_length", "gradient_norm", "seconds"}
         assert np.isfinite(list(record.values())).all()
@@ -195,20 +205,51 @@ def test_outputs_are_fitted_together(name):
 
 
 def test_sample_splitting_fits_every_layer_on_rows_of_its_own(monkeypatch):
-    seen = []
-    original = Rows.fitting_blocks
+    fitted, drawn = {}, {}
+    blocks, draw = Rows.fitting_blocks, Rows.draw
 
-    def spy(self):
-        size = len(self.y) // self.parts
-        seen.append((self.part, size))
-        return original(self)
+    def spy_blocks(self):
+        seen = list(blocks(self))
+        fitted.setdefault(self.part, set()).update(
+            i for b in seen for i in range(len(self.y))[b.rows]
+        )
+        return iter(seen)
 
-    monkeypatch.setattr(Rows, "fitting_blocks", spy)
+    def spy_draw(self, size, rng):
+        index = draw(self, size, rng)
+        drawn.setdefault(self.part, set()).update(index.tolist())
+        return index
+
+    monkeypatch.setattr(Rows, "fitting_blocks", spy_blocks)
+    monkeypatch.setattr(Rows, "draw", spy_draw)
     X, y = regression(403)
     model = RFRBoostRegressor(4, n_features=20, sample_splitting=True, random_state=0).fit(X, y)
-    assert {part for part, _ in seen} == {0, 1, 2, 3}
-    assert {size for _, size in seen} == {100}
+    assert [len(fitted[part]) for part in range(4)] == [100] * 4
+    assert len(set.union(*fitted.values())) == 400
+    assert all(drawn[part] <= fitted[part] for part in range(4))
     assert model.score(X, y) > 0.3
+    order = default_rng(0).permutation(len(X))
+    np.testing.assert_allclose(clone(model).fit(X[order], y[order]).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("n_layers", [2, 3])
+def test_a_warm_start_on_other_targets_fits_them(n_layers):
+    X, y = regression()
+    model = RFRBoostRegressor(2, n_features=20, warm_start=True, random_state=0).fit(X, y)
+    linear = RFRBoostRegressor(0).fit(X, 1000 * y + 5000).score(X, 1000 * y + 5000)
+    model.set_params(n_layers=n_layers).fit(X, 1000 * y + 5000)
+    assert model.score(X, 1000 * y + 5000) > linear + 0.2
+
+
+def test_a_refused_warm_start_leaves_the_model_as_it_was():
+    X, y = classification(classes=2)
+    model = RFRBoostClassifier(2, n_features=20, warm_start=True, random_state=0).fit(X, y)
+    before = model.predict_proba(X)
+    for labels in (np.arange(len(X)) % 3, np.where(y == y[0], "p", "q")):
+        with pytest.raises(ValueError, match="warm_start"):
+            model.fit(X, labels)
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+        assert set(model.predict(X)) <= set(y)
 
 
 def test_normalized_representations_have_mean_zero_and_variance_one():

@@ -7,7 +7,7 @@ from rfrboost import RFNNClassifier, RFNNRegressor, RFRBoostClassifier, RFRBoost
 from rfrboost._moments import Moments
 from rfrboost._typing import Array
 
-SMALL = {"n_layers": 3, "n_features": (12, 10), "random_state": 0}
+SMALL = {"n_layers": 3, "n_features": (12, 10), "l2_step": 1e-3, "random_state": 0}
 
 #: every kind of regressor
 REGRESSORS = {

@@ -1,6 +1,6 @@
 """Random feature representation boosting: deep random-feature networks in closed form."""
 
-from rfrboost._features import FeatureMap, Sampler
+from rfrboost._features import DenseFeatures, FeatureMap, Sampler
 from rfrboost._losses import Huber, Loss, Poisson, Quantile, SquaredError
 from rfrboost._rfnn import RFNNClassifier, RFNNRegressor
 from rfrboost._rfrboost import RFRBoostClassifier, RFRBoostRegressor
@@ -9,6 +9,7 @@ from rfrboost._transformers import FourierFeatures, GaussianFeatures, SWIMFeatur
 __version__ = "0.1.0"
 
 __all__ = [
+    "DenseFeatures",
     "FeatureMap",
     "FourierFeatures",
     "GaussianFeatures",

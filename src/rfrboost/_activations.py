@@ -13,8 +13,8 @@ from rfrboost._typing import Array
 class Activation:
     """σ and what the numerics must know of it.
 
-    ``bound`` is sup|σ|; a finite bound is what makes single precision provably safe
-    (see :mod:`rfrboost._precision`). ``swim`` gives SWIM's two constants in units of the
+    ``bound`` is sup|σ|; a finite bound is what single precision needs (see
+    :mod:`rfrboost._precision`). ``swim`` gives SWIM's two constants in units of the
     feature scale c: the pre-activation at x⁽¹⁾ and at x⁽²⁾.
     """
 

@@ -1,4 +1,4 @@
-"""Matrix products, all by SciPy's BLAS.
+"""Matrix products over rows, all by SciPy's BLAS.
 
 NumPy and SciPy each carry a BLAS with threads of its own. Factorisations need SciPy's; were the
 products between them NumPy's, the idle threads of the one would keep the cores from the other

@@ -5,7 +5,7 @@ random features are is the samplers' affair; both are handed in.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -21,6 +21,8 @@ from rfrboost._typing import Array, frozen
 
 # A column that varies less than this is constant: its squares would vanish.
 SMALLEST_INPUT = 1e-60
+# The random stream of everything about rows; those of layers are 0, 1, 2, ….
+ROWS_STREAM = 2**31
 
 
 @dataclass(frozen=True)
@@ -67,25 +69,26 @@ def boost(
     for t in range(len(layers) + 1, recipe.n_layers + 1):
         began = perf_counter()
         rows.part = (t - 1) % rows.parts
-        head = heads[-1]
+        W = heads[-1]
 
         # Generate random features f_t(x, Φ_{t−1})
-        features = sample_features(rows, head, recipe, layer_generator(recipe.seed, t))
-        # Fit A_t: sandwiched least squares, or the functional gradient and a line search
-        fitted_step = recipe.step.fit(rows, features, head, recipe.loss)
-        # Φ_t = Φ_{t−1} + η A_t f_t
-        step = fitted_step.step.scaled(recipe.learning_rate(t))
-        layer = Layer(features, step, None)
-        advance(rows, layer, fitted_step.outputs)
-        layer = standardize(rows, layer) if recipe.normalize else layer
-        # W_t = argmin R(W, Φ_t)
-        head = fit_head(rows, recipe.loss, recipe.l2_head, restandardized(head, layer.standardizer))
+        features = sample_features(rows, W, recipe, layer_generator(recipe.seed, t))
+        # Predict W_{t−1}ᵀΦ_{t−1}(x), whose residuals or loss gradients the step is fitted to
+        predict_rows(rows, W)
+        # Fit A_t: sandwiched least squares, or the gradient on the features and a line search
+        A = recipe.step.fit(rows, features, W, recipe.loss)
+        # Build the layer Φ_t = Φ_{t−1} + η A_t f_t
+        layer = Layer(features, A.step.scaled(recipe.learning_rate(t)), None)
+        advance(rows, layer, A.outputs)
+        if recipe.normalize:
+            layer, W = standardize(rows, layer, W)
+        # Update the top level W_t = argmin R(W, Φ_t)
+        W = fit_head(rows, recipe.loss, recipe.l2_head, W)
 
         layers.append(layer)
-        heads.append(head)
-        risk = predict_rows(rows, head, recipe.loss)
-        seconds = perf_counter() - began
-        watch(LayerRecord(t, risk, fitted_step.alpha, fitted_step.gradient_norm, seconds))
+        heads.append(W)
+        risk = empirical_risk(rows, W, recipe.loss)
+        watch(LayerRecord(t, risk, A.alpha, A.gradient_norm, perf_counter() - began))
     return Network(mean, initial, tuple(layers), tuple(heads))
 
 
@@ -102,12 +105,14 @@ def input_mean(X: Array, w: Array | None) -> Array:
 
 def training_rows(x: Array, y: Array, w: Array | None, recipe: Recipe) -> Rows:
     """The rows, shuffled into equal parts if every layer is to have a sample of its own."""
-    rng = layer_generator(recipe.seed, 2**31)
+    rng = layer_generator(recipe.seed, ROWS_STREAM)
     x[:, np.abs(x).max(axis=0) < SMALLEST_INPUT] = 0.0
-    if recipe.n_parts > 1:
-        kept = rng.permutation(len(y))[: len(y) // recipe.n_parts * recipe.n_parts]
-        x, y, w = x[kept], y[kept], None if w is None else w[kept]
-    return Rows(x, y, w, content_order(x, y, rng), parts=recipe.n_parts)
+    order = content_order(x, y, rng)
+    if recipe.n_parts == 1:
+        return Rows(x, y, w, order)
+    kept = order[rng.permutation(len(y))[: len(y) // recipe.n_parts * recipe.n_parts]]
+    rows = (x[kept], y[kept], None if w is None else w[kept])
+    return Rows(*rows, np.arange(len(kept)), parts=recipe.n_parts)
 
 
 def begin(rows: Rows, mean: Array, recipe: Recipe) -> Network:
@@ -119,17 +124,16 @@ def begin(rows: Rows, mean: Array, recipe: Recipe) -> Network:
     phi = start(initial, rows.x)
     rows.start(phi, recipe.loss.n_outputs(rows.y))
     head = fit_head(rows, recipe.loss, recipe.l2_head, constant_head(rows, recipe.loss))
-    predict_rows(rows, head, recipe.loss)
     return Network(mean, initial, (), (head,))
 
 
 def resume(rows: Rows, network: Network, recipe: Recipe) -> Network:
-    """Bring the rows to where a fitted network left them."""
+    """Bring the rows to where a fitted network left them, and refit its last head to them."""
     rows.start(network.start(rows.x), len(network.heads[-1].b))
     for layer in network.layers:
         advance(rows, layer, None)
-    predict_rows(rows, network.heads[-1], recipe.loss)
-    return network
+    head = fit_head(rows, recipe.loss, recipe.l2_head, network.heads[-1])
+    return replace(network, heads=(*network.heads[:-1], head))
 
 
 def sample_features(rows: Rows, head: Head, recipe: Recipe, rng: Generator) -> LayerFeatures:
@@ -139,6 +143,12 @@ def sample_features(rows: Rows, head: Head, recipe: Recipe, rng: Generator) -> L
     from_phi = rows.sample(recipe.sampler, rows.phi, n_phi, rng) if n_phi else None
     from_x = rows.sample(recipe.sampler, rows.x, n_x, rng) if n_x else None
     features = LayerFeatures(from_phi, from_x, recipe.step.added)
+    if recipe.step.added and {m.width for m in features.maps} != {width}:
+        raise ValueError(
+            f"A diagonal or scalar step_matrix needs as many features as Φ is wide ({width}), but "
+            f"these features come in widths of {[m.width for m in features.maps]}. Use "
+            "step_matrix='dense', or features whose number can be set."
+        )
     dtype = recipe.step.dtype(rows, features, head)
     if dtype == np.float64:
         return features
@@ -154,12 +164,17 @@ def advance(rows: Rows, layer: Layer, outputs: Array | None) -> None:
             layer.advance(block.phi, outputs[block.rows])
 
 
-def standardize(rows: Rows, layer: Layer) -> Layer:
-    """Standardise Φ by its present statistics, and let the layer do so from now on."""
+def standardize(rows: Rows, layer: Layer, head: Head) -> tuple[Layer, Head]:
+    """Standardise Φ by its present statistics, and let the layer do so from now on.
+
+    The head is handed back in the new coordinates: a better start than the old numbers.
+    """
     standardizer = column_statistics(rows)
     for block in rows.blocks():
         standardizer(block.phi)
-    return Layer(layer.features, layer.step, standardizer)
+    W = head.W * standardizer.std[:, None]
+    head = Head(np.vstack([W, head.b + standardizer.mean @ head.W]))
+    return replace(layer, standardizer=standardizer), head
 
 
 def column_statistics(rows: Rows) -> Standardizer:
@@ -173,20 +188,17 @@ def column_statistics(rows: Rows) -> Standardizer:
     return Standardizer(frozen(mean), frozen(np.where(std > 1e-12 * np.abs(mean), std, 1.0)))
 
 
-def restandardized(head: Head, standardizer: Standardizer | None) -> Head:
-    """The same predictor in the new coordinates of Φ: a better start than the old numbers."""
-    if standardizer is None:
-        return head
-    W = head.W * standardizer.std[:, None]
-    return Head(np.vstack([W, head.b + standardizer.mean @ head.W]))
-
-
-def predict_rows(rows: Rows, head: Head, loss: Loss) -> float:
-    """Every row's raw prediction Wᵀφ + b; returns the empirical risk (1/n) Σ w·l."""
-    total = weight = 0.0
+def predict_rows(rows: Rows, head: Head) -> None:
+    """Every row's raw prediction Wᵀφ + b."""
     for block in rows.blocks():
         block.raw[...] = head(block.phi)
-        losses = loss.value(block.raw, block.y)
+
+
+def empirical_risk(rows: Rows, head: Head, loss: Loss) -> float:
+    """(1/n) Σ w·l over all rows."""
+    total = weight = 0.0
+    for block in rows.blocks():
+        losses = loss.value(head(block.phi), block.y)
         total += float(losses.sum() if block.w is None else block.w @ losses)
         weight += len(losses) if block.w is None else float(block.w.sum())
     return total / weight

@@ -42,7 +42,7 @@ def convex_head(rows: Rows, moments: Moments, loss: Loss, l2: float, start: Head
     def matrix(v: Array) -> Array:
         V = v.reshape(start.matrix.shape)
         M = np.empty_like(V)
-        M[:-1] = inverse.T @ V[:-1]
+        M[:-1] = product(inverse.T, V[:-1])
         M[-1] = V[-1] / root - mean @ M[:-1]
         if loss.shift_invariant:
             M[-1] -= M[-1].mean()
@@ -52,7 +52,7 @@ def convex_head(rows: Rows, moments: Moments, loss: Loss, l2: float, start: Head
         M = matrix(v)
         value, gradient = risk_and_gradient(rows, loss, Head(M))
         gradient[:-1] += 2 * l2 * M[:-1] - np.multiply.outer(mean, gradient[-1])
-        gradient[:-1] = inverse @ gradient[:-1]
+        gradient[:-1] = product(inverse, gradient[:-1])
         gradient[-1] /= root
         return value + l2 * float(np.einsum("ij,ij->", M[:-1], M[:-1])), gradient.ravel()
 

@@ -5,9 +5,9 @@ it has drawn, frozen arrays that turn rows into features. Rows are in homogeneou
 coordinates (z, 1), so that weights and offsets are one matrix and one product.
 
 A sampler of one's own needs two methods, ``n_rows(n_features)`` and
-``sample(Z, Y, n_features, rng)``; a fitted map needs ``width``, ``bound`` and
-``__call__(rows, out)`` (see :class:`Sampler` and :class:`FeatureMap`). Any scikit-learn
-transformer works as it is, through :class:`TransformerSampler`.
+``sample(Z, Y, n_features, rng)``. It returns a :class:`DenseFeatures`, or a map of one's own with
+all that :class:`FeatureMap` lists. Any scikit-learn transformer works as it is, through
+:class:`TransformerSampler`.
 """
 
 import math
@@ -203,7 +203,8 @@ class Fourier:
 class TransformerSampler:
     """Any scikit-learn transformer as a sampler: cloned, seeded and fitted for every layer.
 
-    Its width is its own; ``n_features`` is handed to it as ``n_components`` where it has that.
+    Its width is its own. It is fitted on distinct rows and, if it wants targets, on numbers: y, or
+    the columns of one-hot labels.
     """
 
     transformer: Any
@@ -215,7 +216,9 @@ class TransformerSampler:
         transformer = clone(self.transformer)
         seeded = [k for k in transformer.get_params() if k.split("__")[-1] == "random_state"]
         transformer.set_params(**{k: int(rng.integers(2**31)) for k in seeded})
-        transformer.fit(Z, Y)
+        Z, first = np.unique(Z, axis=0, return_index=True)
+        Y = Y[first]
+        transformer.fit(Z, Y[:, 0] if Y.shape[1] == 1 else Y)
         return TransformerFeatures(transformer, dense(transformer.transform(Z[:1])).shape[1])
 
 

@@ -108,9 +108,12 @@ class SquaredError(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """½r² for |r| ≤ δ, δ(|r| − ½δ) beyond: squared error that outliers cannot dominate."""
+    """½r² for |r| ≤ δ, δ(|r| − ½δ) beyond: squared error that outliers cannot dominate.
 
-    delta: float = 1.0
+    ``delta`` is in units of y; one number, or one an output.
+    """
+
+    delta: float | Array = 1.0
     degree = 2
 
     def in_units(self, scale: float) -> "Huber":
@@ -138,10 +141,12 @@ class Quantile(Loss):
 
     With r = y − raw the slope −level + ½(1 − r/h), held to [−level, 1 − level], rises linearly
     across the kink instead of jumping, so that second-order solvers see a curvature.
+    ``smoothing`` is in units of y (one number, or one an output) and should be small beside the
+    spread of y; ``loss="quantile"`` takes a thousandth of it.
     """
 
     level: float = 0.5
-    smoothing: float = 1e-3
+    smoothing: float | Array = 1e-3
     degree = 1
 
     def in_units(self, scale: float) -> "Quantile":
@@ -160,7 +165,7 @@ class Quantile(Loss):
     def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
         inside = np.abs(y - raw) <= self.smoothing
         slope = np.sum(self.gradient(raw, y) * move, axis=1)
-        return slope, np.sum(inside * move**2, axis=1) / (2 * self.smoothing)
+        return slope, np.sum(inside * move**2 / (2 * self.smoothing), axis=1)
 
     def start(self, y: Array, w: Array) -> Array:
         return weighted_quantile(y, w, self.level)
@@ -171,7 +176,9 @@ class Poisson(Loss):
     """exp(raw) − y·raw: counts, with a logarithmic link."""
 
     def value(self, raw: Array, y: Array) -> Array:
-        return np.sum(self.predict(raw) - y * raw, axis=1)
+        # Beyond the largest exponent the value goes on along its tangent.
+        beyond = np.maximum(raw - LARGEST_EXPONENT, 0.0)
+        return np.sum(self.predict(raw) * (1.0 + beyond) - y * raw, axis=1)
 
     def gradient(self, raw: Array, y: Array) -> Array:
         return self.predict(raw) - y

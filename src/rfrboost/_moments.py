@@ -1,7 +1,7 @@
 """Sufficient statistics of a weighted least-squares problem.
 
-Every sub-problem of the method is a sum over rows, so a pass over row blocks (in memory, on
-disk or on other machines) leaves these few small matrices, and solvers see nothing else.
+Every sub-problem of the method is a sum over rows, so a pass over row blocks leaves these few
+small matrices, and solvers see nothing else.
 """
 
 import numpy as np
@@ -45,11 +45,6 @@ class Moments:
         self.rr += rr1[:-1, :-1]
         self.r += rr1[:-1, -1]
         self.weight += rr1[-1, -1]
-
-    def merge(self, other: "Moments") -> None:
-        """Take in the statistics of other rows."""
-        for name in ("weight", "f", "r", "ff", "fr", "rr"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def center(self) -> None:
         """Turn second moments into those about the mean: what an intercept leaves to fit.

@@ -7,7 +7,7 @@ import numpy as np
 
 from rfrboost._blas import product
 from rfrboost._features import FeatureMap
-from rfrboost._typing import Array
+from rfrboost._typing import Array, frozen
 
 # Rows predicted at a time; bounds the memory of a prediction whatever its size.
 PREDICT_ROWS = 2048
@@ -67,7 +67,7 @@ class LowRankStep:
     V: Array
 
     def scaled(self, factor: float) -> "LowRankStep":
-        return LowRankStep(self.C, self.c, self.V * factor)
+        return LowRankStep(self.C, self.c, frozen(self.V * factor))
 
     def outputs(self, F: Array) -> Array:
         """Cᵀf + c, the few numbers a row that the step depends on."""
@@ -85,7 +85,7 @@ class DiagonalStep:
     a: Array
 
     def scaled(self, factor: float) -> "DiagonalStep":
-        return DiagonalStep(self.a * factor)
+        return DiagonalStep(frozen(self.a * factor))
 
     def outputs(self, F: Array) -> Array:
         return F * self.a
@@ -161,7 +161,9 @@ class Network:
         buffers: dict[tuple[int, np.dtype], Array] = {}
         for layer in self.layers:
             key = (layer.features.width, layer.features.dtype)
-            F = buffers.setdefault(key, np.empty((len(x), key[0]), key[1], order="F"))
+            if key not in buffers:
+                buffers[key] = np.empty((len(x), key[0]), key[1], order="F")
+            F = buffers[key]
             layer.features(phi, x, F)
             layer.advance(phi, layer.step.outputs(F))
             yield phi

@@ -92,7 +92,7 @@ def fitted_loss(name: str | Loss, quantile: float, scale: float, y: Array, w: Ar
     Huber's δ is 1.345 robust standard deviations of y, the usual compromise between efficiency
     and robustness; the pinball loss is rounded over a thousandth of one.
     """
-    spread = robust_spread(y, np.ones(len(y)) if w is None else w)
+    spread = robust_spread(y, np.ones(len(y)) if w is None else w)  # of every output
     if name == "huber":
         return Huber(1.345 * spread)
     if name == "quantile":
@@ -100,14 +100,13 @@ def fitted_loss(name: str | Loss, quantile: float, scale: float, y: Array, w: Ar
     return loss_for(name, quantile).in_units(scale)
 
 
-def robust_spread(y: Array, w: Array) -> float:
-    """1.4826 × the median absolute deviation; where that is zero, the standard deviation."""
-    center = weighted_quantile(y, w, 0.5)
-    mad = 1.4826 * float(weighted_quantile(np.abs(y - center), w, 0.5).max())
-    largest = float(np.abs(y - center).max())
-    if mad > 1e-9 * largest or largest == 0:
-        return mad or 1e-9
-    return largest * float(np.sqrt(weighted_mean(((y - center) / largest) ** 2, w).max()))
+def robust_spread(y: Array, w: Array) -> Array:
+    """1.4826 × the median absolute deviation of every column; where that is 0, the deviation."""
+    distance = np.abs(y - weighted_quantile(y, w, 0.5))
+    mad, largest = 1.4826 * weighted_quantile(distance, w, 0.5), distance.max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    deviation = unit * np.sqrt(weighted_mean((distance / unit) ** 2, w))
+    return np.maximum(np.where(mad > 1e-9 * largest, mad, deviation), 1e-9)
 
 
 def step_for(strategy: str, matrix: str, l2: float, loss: Loss, target_scale: float) -> StepRule:

@@ -5,10 +5,11 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from rfrboost._base import NetworkClassifier, NetworkRegressor
 from rfrboost._boost import Recipe
+from rfrboost._classification import NetworkClassifier
 from rfrboost._losses import Loss
 from rfrboost._parameters import FEATURE_CONSTRAINTS, NONNEGATIVE, WIDTH, rfnn_recipe
+from rfrboost._regression import NetworkRegressor
 
 RFNN_CONSTRAINTS: dict[str, list[Any]] = {
     **FEATURE_CONSTRAINTS,

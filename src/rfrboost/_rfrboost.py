@@ -5,10 +5,11 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from rfrboost._base import NetworkClassifier, NetworkRegressor
 from rfrboost._boost import Recipe
+from rfrboost._classification import NetworkClassifier
 from rfrboost._losses import Loss
 from rfrboost._parameters import BOOST_CONSTRAINTS, recipe_for
+from rfrboost._regression import NetworkRegressor
 
 
 class RFRBoostRegressor(NetworkRegressor):
@@ -60,14 +61,18 @@ class RFRBoostRegressor(NetworkRegressor):
         D, the width of Φ, for an ``initial`` other than the identity (None: 512).
     learning_rate : float or (float, float), default=0.5
         η, or (c, s) for the schedule η_t = c·t^(−s) of the regret bound.
-    l2_head, l2_step : float, default=1e-3
-        λ for W_t and for A_t, on the scale of a mean over rows. 0 means none.
+    l2_head : float, default=1e-3
+        λ for W_t, on the scale of a mean over rows. 0 means none.
+    l2_step : float, default=1e-2
+        λ for A_t, likewise. Under "greedy" its unit is that of y², as in the paper's objective.
     normalize : bool, default=False
         Standardise Φ after each layer, with the training rows' statistics.
     sample_splitting : bool, default=False
-        Fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes.
+        Fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes. Equal rows may then
+        fall into different parts, so that weights are no longer the same as repeated rows.
     random_state : int, RandomState or None, default=None
-        Same seed, same model. The draw depends on the rows and their weights, not on their order.
+        Same seed, same model. What is drawn depends on the rows and their weights, not on their
+        order.
     warm_start : bool, default=False
         Let ``fit`` add layers to a fitted model, up to ``n_layers``.
     verbose : int, default=0
@@ -78,8 +83,9 @@ class RFRBoostRegressor(NetworkRegressor):
     network_ : Network
         The fitted model: frozen arrays.
     history_ : list of dict
-        For every layer: ``layer``, training ``loss``, ``step_length`` α_t, ``gradient_norm`` of
-        the functional gradient, ``seconds``.
+        For every layer: ``layer``; ``loss``, the mean training loss (½‖y − ŷ‖² for squared error);
+        ``step_length``, α_t for the normalised gradient (greedy: 1, or the scalar A);
+        ``gradient_norm``, that of the functional gradient in L₂; ``seconds``.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -121,7 +127,7 @@ class RFRBoostRegressor(NetworkRegressor):
         hidden_dim: int | None = None,
         learning_rate: float | tuple[float, float] = 0.5,
         l2_head: float = 1e-3,
-        l2_step: float = 1e-3,
+        l2_step: float = 1e-2,
         normalize: bool = False,
         sample_splitting: bool = False,
         random_state: Any = None,
@@ -158,7 +164,7 @@ class RFRBoostClassifier(NetworkClassifier):
     """Random feature representation boosting for classification.
 
     Algorithm 2 with the logistic loss: one logit for two classes, softmax for more. Each layer
-    regresses random features on Y − p, searches along that direction, and refits the head
+    regresses Y − p on random features, searches along that direction, and refits the head
 
         (1/n) Σ w_i·log_loss(W_tᵀΦ_t(x_i) + b, y_i) + l2_head·‖W_t‖²
 
@@ -179,8 +185,10 @@ class RFRBoostClassifier(NetworkClassifier):
         Φ₀ and its width D, as in :class:`RFRBoostRegressor`.
     learning_rate : float or (float, float), default=0.5
         η, or (c, s) for the schedule η_t = c·t^(−s).
-    l2_head, l2_step : float, default=1e-3
-        λ for W_t and for A_t, on the scale of a mean over rows. 0 means none.
+    l2_head : float, default=1e-3
+        λ for W_t, on the scale of a mean over rows. 0 means none.
+    l2_step : float, default=1e-2
+        λ for A_t, likewise.
     normalize, sample_splitting, random_state, warm_start, verbose
         As in :class:`RFRBoostRegressor`.
 
@@ -224,7 +232,7 @@ class RFRBoostClassifier(NetworkClassifier):
         hidden_dim: int | None = None,
         learning_rate: float | tuple[float, float] = 0.5,
         l2_head: float = 1e-3,
-        l2_step: float = 1e-3,
+        l2_step: float = 1e-2,
         normalize: bool = False,
         sample_splitting: bool = False,
         random_state: Any = None,

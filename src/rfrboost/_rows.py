@@ -53,7 +53,6 @@ class Rows:
 
     def __post_init__(self) -> None:
         self.y = np.asfortranarray(self.y)
-        self._cumulative = np.empty(0) if self.w is None else np.cumsum(self.w[self.order])
         self.largest_x = largest_entry(self.x)
         self._buffers: dict[tuple[int, int], Array] = {}
         self._kept_for: LayerFeatures | None = None
@@ -87,15 +86,14 @@ class Rows:
         return sum(len(b.y) if b.w is None else float(b.w.sum()) for b in self.fitting_blocks())
 
     def draw(self, size: int, rng: Generator) -> Indices:
-        """Indices of ``size`` rows drawn with replacement, in proportion to weight."""
-        if self.parts > 1:
-            n = len(self.y) // self.parts
-            return self.part * n + rng.integers(n, size=size)
+        """Indices of ``size`` rows to fit on, drawn with replacement, in proportion to weight."""
+        n = len(self.y) // self.parts
+        order = self.order[self.part * n : (self.part + 1) * n] if self.parts > 1 else self.order
         u = rng.random(size)
         if self.w is None:
-            return self.order[(u * len(self.order)).astype(np.intp)]
-        position = np.searchsorted(self._cumulative, u * self._cumulative[-1], side="right")
-        return self.order[position]
+            return order[(u * len(order)).astype(np.intp)]
+        cumulative = np.cumsum(self.w[order])
+        return order[np.searchsorted(cumulative, u * cumulative[-1], side="right")]
 
     def sample(self, sampler: Sampler, z: Array, n_features: int, rng: Generator) -> FeatureMap:
         """Draw features of ``z`` (x or Φ), showing the sampler as many rows as it asks for."""

@@ -63,10 +63,10 @@ def functional_gradient_norm(moments: Moments, W: Array) -> float:
 
 @dataclass(frozen=True)
 class GradientStep:
-    """Algorithm 2: regress f_t on the negative functional gradient, then search along it.
+    """Algorithm 2: regress the negative functional gradient on f_t, then search along the fit.
 
     The functional gradient G = RWᵀ has rank at most d and ridge regression is linear in its
-    target, so f_t is regressed on R (d columns) and A_t = W Cᵀ/‖W‖². That factor, like the
+    target, so R (d columns) is regressed on f_t and A_t = W Cᵀ/‖W‖². That factor, like the
     √n/‖G‖ of Theorem theoremConstrainedLeastSquaresL2Dmu, is undone by the line search; it makes
     the raw prediction move by about the residual, whatever the size of W. The step length
     reported is the paper's α_t, for the gradient normalised as in the theorem.
@@ -158,7 +158,8 @@ class GreedyStep:
         if self.matrix == "dense":
             single = features.dtype == np.float32
             C, U = sandwich_dense(moments, head.W, self.l2, single)
-            step = LowRankStep(frozen(C.astype(features.dtype)), np.zeros(C.shape[1]), frozen(U))
+            c = frozen(np.zeros(C.shape[1]))
+            step = LowRankStep(frozen(C.astype(features.dtype)), c, frozen(U))
             return FittedStep(step, 1.0, norm)
         if self.matrix == "diagonal":
             return FittedStep(DiagonalStep(sandwich_diagonal(moments, head.W, self.l2)), 1.0, norm)

@@ -1,6 +1,5 @@
 """The random features as scikit-learn transformers."""
 
-from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,9 +27,9 @@ from rfrboost._typing import Array
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Draw a feature map in ``fit``, apply it in ``transform``."""
 
-    @abstractmethod
     def _sampler(self) -> Sampler:
         """The sampler that the parameters describe."""
+        raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -40,7 +39,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         ----------
         X : array-like of shape (n_samples, n_features_in)
         y : array-like of shape (n_samples,) or (n_samples, d), optional
-            Numbers or labels; used by gradient-weighted pairs.
+            Numbers, or labels as strings; used by gradient-weighted pairs.
 
         Returns
         -------

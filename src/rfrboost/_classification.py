@@ -1,0 +1,123 @@
+"""What classifiers share: labels in, probabilities and labels out, and no mathematics."""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from rfrboost._base import DTYPES, NetworkEstimator
+from rfrboost._edge import weighted_rows
+from rfrboost._losses import BinaryLogLoss, SoftmaxLogLoss
+from rfrboost._typing import Array
+
+
+class NetworkClassifier(ClassifierMixin, NetworkEstimator):
+    """Classification on top of a network: one logit for two classes, softmax for more."""
+
+    classes_: np.ndarray
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+            Finite numbers; arrays, pandas or polars data frames.
+        y : array-like of shape (n_samples,)
+            Class labels of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; integer weights mean repeated rows.
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, dtype=DTYPES)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        w = None
+        if sample_weight is not None:
+            w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        X, y, w = weighted_rows(X, y, w)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes to tell apart, but y holds one "
+                f"class only, {str(classes[0])!r} (rows of weight zero do not count)."
+            )
+        two = len(classes) == 2
+        Y = codes[:, None].astype(float) if two else np.eye(len(classes))[codes]
+        loss = BinaryLogLoss() if two else SoftmaxLogLoss()
+        fitted = self._fitted_before(X, Y.shape[1])
+        if fitted is not None and not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                "y holds other classes than in the last fit, so warm_start cannot go on from it. "
+                "Set warm_start=False to start afresh."
+            )
+        self._fit_network(X, Y, w, loss, 1.0, fitted)
+        self.classes_ = classes
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Logits: of shape (n_samples,) for two classes, (n_samples, n_classes) for more.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        """
+        raw = self._raw(X)
+        return raw[:, 0] if raw.shape[1] == 1 else raw
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        raw = self._raw(X)
+        return self._loss.predict(raw)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._labels(self.predict_proba(X))
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """Class probabilities after 0, 1, …, T layers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        """
+        for raw in self._staged_raw(X):
+            yield self._loss.predict(raw)
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Predicted classes after 0, 1, …, T layers; the last equals ``predict(X)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        """
+        for probabilities in self.staged_predict_proba(X):
+            yield self._labels(probabilities)
+
+    def _labels(self, probabilities: Array) -> np.ndarray:
+        return self.classes_[np.argmax(probabilities, axis=1)]

@@ -31,7 +31,7 @@ def in_units(record: LayerRecord, scale: float, degree: int) -> LayerRecord:
     """A record of a fit to scaled targets, in the units of y (as far as a float can hold them)."""
 
     def scaled(value: float, power: int) -> float:
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             return float(np.nan_to_num(value * np.float64(scale) ** power))
 
     return replace(

@@ -106,7 +106,7 @@ def input_mean(X: Array, w: Array | None) -> Array:
 def training_rows(x: Array, y: Array, w: Array | None, recipe: Recipe) -> Rows:
     """The rows, shuffled into equal parts if every layer is to have a sample of its own."""
     rng = layer_generator(recipe.seed, ROWS_STREAM)
-    x[:, np.abs(x).max(axis=0) < SMALLEST_INPUT] = 0.0
+    x[:, np.maximum(x.max(axis=0), -x.min(axis=0)) < SMALLEST_INPUT] = 0.0
     order = content_order(x, y, rng)
     if recipe.n_parts == 1:
         return Rows(x, y, w, order)

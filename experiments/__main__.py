@@ -26,8 +26,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(words: list[str] | None = None) -> int:
     """Run one command; an expected failure is one sentence on standard error."""
-    arguments = parser().parse_args(words)
     try:
+        arguments = parser().parse_args(words)
         return arguments.run(arguments)
     except ExperimentError as error:
         print(error, file=sys.stderr)

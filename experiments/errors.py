@@ -7,7 +7,7 @@ class ExperimentError(Exception):
     exit_code = 1
 
 
-class UsageError(ExperimentError, ValueError):
+class UsageError(ExperimentError):
     """What was asked for cannot be done as asked: the request or the data must change."""
 
     exit_code = 2

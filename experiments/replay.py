@@ -8,11 +8,11 @@ with the paper's, at the price of one fit a fold.
 import argparse
 import functools
 import json
-import os
 from pathlib import Path
 
 import pandas as pd
 
+from experiments.arguments import add_folds, add_published_runs, add_selection
 from experiments.comparison import dataset_rows, fold_rows, markdown_report
 from experiments.datasets import Table, find_data_folder, known_table, load_table, select_tables
 from experiments.errors import UsageError
@@ -20,7 +20,7 @@ from experiments.files import write_atomically
 from experiments.jobs import Job
 from experiments.models import build
 from experiments.pool import run_jobs
-from experiments.protocols import N_FOLDS, PROTOCOLS, Fold
+from experiments.protocols import PROTOCOLS, Fold
 from experiments.published import Variant, read_published, select_variants, variant_names
 from experiments.scoring import Scores, fit_and_score
 
@@ -31,57 +31,13 @@ PROTOCOL = "paper"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument(
-        "--tables",
-        type=_integers,
-        metavar="ID,ID",
-        help="OpenML ids, as in experiments/tables.csv (default: every table in the data folder)",
-    )
-    parser.add_argument(
-        "--models",
-        type=_words,
-        metavar="NAME,NAME",
-        help=f"which models to refit (default: all), of {', '.join(variant_names())}",
-    )
-    parser.add_argument(
-        "--folds",
-        type=_integers,
-        metavar="K,K",
-        default=list(range(N_FOLDS)),
-        help="which of the folds 0-4 to fit, e.g. 0,1 for a quick look (default: all five)",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        default=Path("experiments-output/replay"),
-        help="where results are kept; what is there is not fitted again (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        metavar="N",
-        default=os.cpu_count() or 1,
-        help="processes, each with one thread (default: the number of cores)",
-    )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="the folder of the tables (default: $RFRBOOST_DATA, else ../shared/data)",
-    )
-    parser.add_argument(
-        "--published-runs",
-        type=Path,
-        metavar="FILE",
-        help="the published runs (default: paper/openml_folds.parquet beside the data folder)",
-    )
+    add_selection(parser, variant_names(), out="experiments-output/replay")
+    add_folds(parser)
+    add_published_runs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the whole request, then fit, compare and write; 1 when a fit failed."""
-    _check_numbers(arguments.folds, arguments.jobs)
-    _check_out(arguments.out)
     variants = select_variants(arguments.models)
     data = find_data_folder(arguments.data)
     tables = select_tables(data, arguments.tables)
@@ -132,23 +88,3 @@ def prepared_folds(protocol: str, dataset: int, data: Path) -> list[Fold]:
     """The folds of a table, kept for the next job of the same process."""
     table = known_table(dataset)
     return PROTOCOLS[protocol](load_table(table, data), table.task)
-
-
-def _check_numbers(folds: list[int], jobs: int) -> None:
-    if not set(folds) <= set(range(N_FOLDS)):
-        raise UsageError(f"The folds are 0 to {N_FOLDS - 1}; --folds names {folds}.")
-    if jobs < 1:
-        raise UsageError(f"--jobs is the number of processes and must be at least 1, not {jobs}.")
-
-
-def _check_out(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"--out {out} is a file; name a folder for the results.")
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",")]
-
-
-def _integers(text: str) -> list[int]:
-    return [int(word) for word in _words(text)]

@@ -527,7 +527,7 @@ def test_a_wrong_table_is_refused_before_anything_is_fitted(made_up, capsys, cha
             "label": frame.rename(columns={"target": "y"}),
         }
         wrong[change].to_parquet(path)
-    with pytest.raises(ValueError, match=str(path)):
+    with pytest.raises(UsageError, match=str(path)):
         datasets.load_table(datasets.known_table(ENERGY), made_up / "data")
     assert replay_command(made_up) == 2
     assert not (made_up / "out").exists()

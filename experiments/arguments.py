@@ -1,0 +1,99 @@
+"""The options every command shares, and the checks that need no data."""
+
+import argparse
+import os
+from pathlib import Path
+
+from experiments.errors import UsageError
+from experiments.protocols import N_FOLDS
+
+
+def add_selection(parser: argparse.ArgumentParser, models: list[str], out: str) -> None:
+    """What to work on and where to keep it: ``--tables --models --out --jobs --data``."""
+    parser.add_argument(
+        "--tables",
+        type=integers,
+        metavar="ID,ID",
+        help="OpenML ids, as in experiments/tables.csv (default: every table in the data folder)",
+    )
+    parser.add_argument(
+        "--models",
+        type=words,
+        metavar="NAME,NAME",
+        help=f"which models (default: all), of {', '.join(models)}",
+    )
+    parser.add_argument(
+        "--out",
+        type=folder,
+        metavar="DIR",
+        default=Path(out),
+        help="where results are kept; what is there is not computed again (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        metavar="N",
+        default=os.cpu_count() or 1,
+        help="processes, each with one thread (default: the number of cores)",
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="the folder of the tables (default: $RFRBOOST_DATA, else ../shared/data)",
+    )
+
+
+def add_folds(parser: argparse.ArgumentParser) -> None:
+    """``--folds``, for commands that fit."""
+    parser.add_argument(
+        "--folds",
+        type=fold_numbers,
+        metavar="K,K",
+        default=list(range(N_FOLDS)),
+        help="which of the folds 0-4 to fit, e.g. 0,1 for a quick look (default: all five)",
+    )
+
+
+def add_published_runs(parser: argparse.ArgumentParser) -> None:
+    """``--published-runs``, for commands that compare with the paper."""
+    parser.add_argument(
+        "--published-runs",
+        type=Path,
+        metavar="FILE",
+        help="the published runs (default: paper/openml_folds.parquet beside the data folder)",
+    )
+
+
+def words(text: str) -> list[str]:
+    """Comma-separated names."""
+    return [word.strip() for word in text.split(",")]
+
+
+def integers(text: str) -> list[int]:
+    """Comma-separated whole numbers."""
+    return [int(word) for word in words(text)]
+
+
+def fold_numbers(text: str) -> list[int]:
+    """Comma-separated fold numbers, each of which exists."""
+    folds = integers(text)
+    if not set(folds) <= set(range(N_FOLDS)):
+        raise UsageError(f"The folds are 0 to {N_FOLDS - 1}; --folds names {text}.")
+    return folds
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise UsageError(f"--jobs is the number of processes and must be at least 1, not {text}.")
+    return number
+
+
+def folder(text: str) -> Path:
+    """A folder, which need not exist yet."""
+    path = Path(text)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--out {path} is a file; name a folder for the results.")
+    return path

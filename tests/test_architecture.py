@@ -22,6 +22,7 @@ ORDER = [
     "_solve",
     "_sandwich",
     "_network",
+    "_gradients",
     "_rows",
     "_convex",
     "_heads",

@@ -15,19 +15,27 @@ class Activation:
 
     ``bound`` is sup|σ|; a finite bound is what single precision needs (see
     :mod:`rfrboost._precision`). ``swim`` gives SWIM's two constants in units of the
-    feature scale c: the pre-activation at x⁽¹⁾ and at x⁽²⁾.
+    feature scale c: the pre-activation at x⁽¹⁾ and at x⁽²⁾. ``derivative`` is σ' of the
+    pre-activation.
     """
 
     apply: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
     bound: float
     swim: tuple[float, float]
 
 
 # A saturating σ is centred between the two points; relu switches on at the first one.
 ACTIVATIONS = {
-    "tanh": Activation(lambda z: np.tanh(z, out=z), 1.0, (-1.0, 1.0)),
-    "relu": Activation(lambda z: np.maximum(z, 0, out=z), np.inf, (0.0, 2.0)),
-    "sigmoid": Activation(lambda z: expit(z, out=z), 1.0, (-1.0, 1.0)),
-    "sin": Activation(lambda z: np.sin(z, out=z), 1.0, (-1.0, 1.0)),
-    "cos": Activation(lambda z: np.cos(z, out=z), 1.0, (-1.0, 1.0)),
+    "tanh": Activation(
+        lambda z: np.tanh(z, out=z), lambda z: 1.0 - np.tanh(z) ** 2, 1.0, (-1.0, 1.0)
+    ),
+    "relu": Activation(
+        lambda z: np.maximum(z, 0, out=z), lambda z: (z > 0).astype(z.dtype), np.inf, (0.0, 2.0)
+    ),
+    "sigmoid": Activation(
+        lambda z: expit(z, out=z), lambda z: expit(z) * expit(-z), 1.0, (-1.0, 1.0)
+    ),
+    "sin": Activation(lambda z: np.sin(z, out=z), np.cos, 1.0, (-1.0, 1.0)),
+    "cos": Activation(lambda z: np.cos(z, out=z), lambda z: -np.sin(z), 1.0, (-1.0, 1.0)),
 }

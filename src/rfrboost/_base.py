@@ -19,6 +19,7 @@ from rfrboost._boost import LayerRecord, Recipe, boost
 from rfrboost._edge import (
     check_inputs,
 )
+from rfrboost._gradients import input_gradient
 from rfrboost._losses import Loss
 from rfrboost._network import Network
 from rfrboost._progress import Progress
@@ -121,6 +122,34 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         X = self._checked(X)
         return self.network_.transform(X)
+
+    def input_gradient(self, X: Any) -> Array:
+        """How the prediction at each row changes with its inputs: exact derivatives.
+
+        Of ``predict`` for regression (of the logarithm of the mean with the Poisson loss), of
+        ``decision_function`` for classification. Averages of its squares tell which columns the
+        model uses; multiply by the columns' standard deviations to compare them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_in), or (n_samples, n_features_in, d) if the model
+        has several outputs or more than two classes
+        """
+        X = self._checked(X)
+        gradient = self._output_scale() * input_gradient(self.network_, X)
+        return gradient[:, :, 0] if self._one_output() else gradient
+
+    def _output_scale(self) -> float:
+        """What one unit of the raw prediction is in units of y."""
+        return 1.0
+
+    def _one_output(self) -> bool:
+        """Whether predictions have one number a row."""
+        return len(self.network_.heads[-1].b) == 1
 
     def _raw(self, X: Any) -> Array:
         X = self._checked(X)

@@ -92,6 +92,11 @@ class DenseFeatures:
         product(rows.astype(self.dtype, copy=False), self.weights, out)
         ACTIVATIONS[self.activation].apply(out)
 
+    def slopes(self, rows: Array) -> Array:
+        """σ' at every row and neuron: by the chain rule, with ``weights``, all derivatives."""
+        weights = self.weights.astype(np.float64)
+        return ACTIVATIONS[self.activation].derivative(product(rows, weights))
+
 
 @dataclass(frozen=True)
 class TransformerFeatures:

@@ -77,6 +77,10 @@ class LowRankStep:
         """The step, given its outputs."""
         return product(outputs, self.V.T)
 
+    def pull(self, G: Array) -> Array:
+        """Gᵀ A row by row: how what changes by G with Φ changes with every feature."""
+        return product(product(G, self.V), self.C.T.astype(float))
+
 
 @dataclass(frozen=True)
 class DiagonalStep:
@@ -92,6 +96,9 @@ class DiagonalStep:
 
     def move(self, outputs: Array) -> Array:
         return outputs
+
+    def pull(self, G: Array) -> Array:
+        return G * self.a
 
 
 @dataclass(frozen=True)

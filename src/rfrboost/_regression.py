@@ -86,6 +86,12 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         y = self._target_scale.grow(self._loss.predict(raw))
         return y[:, 0] if self._y_is_1d else y
 
+    def _output_scale(self) -> float:
+        return self._target_scale.scale
+
+    def _one_output(self) -> bool:
+        return self._y_is_1d
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True

@@ -23,6 +23,7 @@ ORDER = [
     "_sandwich",
     "_network",
     "_gradients",
+    "_metric",
     "_rows",
     "_convex",
     "_heads",

@@ -17,6 +17,7 @@ REGRESSORS = {
     "gradient-fourier": RFRBoostRegressor(**SMALL, features="fourier"),
     "gradient-relu": RFRBoostRegressor(**SMALL, activation="relu"),
     "gradient-normalize": RFRBoostRegressor(**SMALL, normalize=True),
+    "gradient-agop": RFRBoostRegressor(**SMALL, metric="agop"),
     "gradient-schedule": RFRBoostRegressor(**SMALL, learning_rate=(1.0, 0.5)),
     "gradient-swim-start": RFRBoostRegressor(**SMALL, initial="swim", hidden_dim=9),
     "dense": RFRBoostRegressor(**SMALL, strategy="greedy"),
@@ -34,6 +35,7 @@ REGRESSORS = {
 CLASSIFIERS = {
     "rfrboost": RFRBoostClassifier(**SMALL),
     "rfrboost-uniform": RFRBoostClassifier(**SMALL, features="uniform", normalize=True),
+    "rfrboost-agop": RFRBoostClassifier(**SMALL, metric="agop"),
     "rfnn": RFNNClassifier(20, random_state=0),
 }
 

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
 from rfrboost._features import Sampler
+from rfrboost._gradients import input_gradient
 from rfrboost._heads import constant_head, fit_head
 from rfrboost._losses import Loss
+from rfrboost._metric import METRIC_ROWS, InMetric, learned_metric
 from rfrboost._network import Head, Layer, LayerFeatures, Network, Standardizer, centered, start
 from rfrboost._rows import Rows, content_order, largest_entry
 from rfrboost._steps import StepRule
@@ -23,6 +25,8 @@ from rfrboost._typing import Array, frozen
 SMALLEST_INPUT = 1e-60
 # The random stream of everything about rows; those of layers are 0, 1, 2, ….
 ROWS_STREAM = 2**31
+# Those of the rows that the metrics of layers 1, 2, … are learned from begin here.
+METRIC_STREAM = 2**30
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Recipe:
     learning_rate: Callable[[int], float]
     l2_head: float
     normalize: bool
+    metric: str
     n_parts: int
     seed: int
 
@@ -72,7 +77,8 @@ def boost(
         W = heads[-1]
 
         # Generate random features f_t(x, Φ_{t−1})
-        features = sample_features(rows, W, recipe, layer_generator(recipe.seed, t))
+        fitted_so_far = Network(mean, initial, tuple(layers), tuple(heads))
+        features = sample_features(rows, fitted_so_far, recipe, layer_generator(recipe.seed, t))
         # Predict W_{t−1}ᵀΦ_{t−1}(x), whose residuals or loss gradients the step is fitted to
         predict_rows(rows, W)
         # Fit A_t: sandwiched least squares, or the gradient on the features and a line search
@@ -136,12 +142,12 @@ def resume(rows: Rows, network: Network, recipe: Recipe) -> Network:
     return replace(network, heads=(*network.heads[:-1], head))
 
 
-def sample_features(rows: Rows, head: Head, recipe: Recipe, rng: Generator) -> LayerFeatures:
+def sample_features(rows: Rows, network: Network, recipe: Recipe, rng: Generator) -> LayerFeatures:
     """f_t(x, Φ) = concat(σ(BΦ), σ(Cx)), or their sum where A_t is diagonal or scalar."""
     width = rows.phi.shape[1] - 1
     n_phi, n_x = (width, width) if recipe.step.added else recipe.n_features
     from_phi = rows.sample(recipe.sampler, rows.phi, n_phi, rng) if n_phi else None
-    from_x = rows.sample(recipe.sampler, rows.x, n_x, rng) if n_x else None
+    from_x = rows.sample(x_sampler(rows, network, recipe), rows.x, n_x, rng) if n_x else None
     features = LayerFeatures(from_phi, from_x, recipe.step.added)
     if recipe.step.added and {m.width for m in features.maps} != {width}:
         raise ValueError(
@@ -149,10 +155,20 @@ def sample_features(rows: Rows, head: Head, recipe: Recipe, rng: Generator) -> L
             f"these features come in widths of {[m.width for m in features.maps]}. Use "
             "step_matrix='dense', or features whose number can be set."
         )
-    dtype = recipe.step.dtype(rows, features, head)
+    dtype = recipe.step.dtype(rows, features, network.heads[-1])
     if dtype == np.float64:
         return features
     return features.astype(dtype, max(rows.largest_x, largest_entry(rows.phi)))
+
+
+def x_sampler(rows: Rows, network: Network, recipe: Recipe) -> Sampler:
+    """What draws features of x: as asked for, or in the metric that the layers so far suggest."""
+    if recipe.metric == "identity" or not network.layers:
+        return recipe.sampler
+    rng = layer_generator(recipe.seed, METRIC_STREAM + len(network.layers))
+    drawn = rows.draw(METRIC_ROWS, rng)
+    gradients = input_gradient(network, rows.x[drawn, :-1] + network.mean)
+    return InMetric(recipe.sampler, learned_metric(gradients))
 
 
 def advance(rows: Rows, layer: Layer, outputs: Array | None) -> None:

@@ -51,6 +51,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "l2_head": [NONNEGATIVE],
     "l2_step": [NONNEGATIVE],
     "normalize": ["boolean"],
+    "metric": [StrOptions({"identity", "agop"})],
     "sample_splitting": ["boolean"],
     "random_state": ["random_state"],
     "warm_start": ["boolean"],
@@ -209,6 +210,7 @@ def recipe_for(
         learning_rate=schedule_for(params.learning_rate),
         l2_head=scaled_penalty(params.l2_head, loss, target_scale),
         normalize=params.normalize,
+        metric=params.metric,
         n_parts=n_parts,
         seed=seed,
     )
@@ -230,6 +232,7 @@ def rfnn_recipe(params: Any, loss: Loss, target_scale: float, seed: int) -> Reci
         learning_rate=PowerSchedule(1.0, 0.0),
         l2_head=scaled_penalty(params.l2_head, loss, target_scale),
         normalize=False,
+        metric="identity",
         n_parts=1,
         seed=seed,
     )

@@ -67,6 +67,10 @@ class RFRBoostRegressor(NetworkRegressor):
         λ for A_t, likewise. Under "greedy" its unit is that of y², as in the paper's objective.
     normalize : bool, default=False
         Standardise Φ after each layer, with the training rows' statistics.
+    metric : {"identity", "agop"}, default="identity"
+        How distances between inputs are measured where features of x are drawn. "identity" is the
+        paper's. "agop" learns it from the model itself: by the average outer product of the
+        gradients that the layers so far have, so that inputs that do not matter fade.
     sample_splitting : bool, default=False
         Fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes. Equal rows may then
         fall into different parts, so that weights are no longer the same as repeated rows.
@@ -129,6 +133,7 @@ class RFRBoostRegressor(NetworkRegressor):
         l2_head: float = 1e-3,
         l2_step: float = 1e-2,
         normalize: bool = False,
+        metric: str = "identity",
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
@@ -151,6 +156,7 @@ class RFRBoostRegressor(NetworkRegressor):
         self.l2_head = l2_head
         self.l2_step = l2_step
         self.normalize = normalize
+        self.metric = metric
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start
@@ -189,7 +195,7 @@ class RFRBoostClassifier(NetworkClassifier):
         λ for W_t, on the scale of a mean over rows. 0 means none.
     l2_step : float, default=1e-2
         λ for A_t, likewise.
-    normalize, sample_splitting, random_state, warm_start, verbose
+    normalize, metric, sample_splitting, random_state, warm_start, verbose
         As in :class:`RFRBoostRegressor`.
 
     Attributes
@@ -234,6 +240,7 @@ class RFRBoostClassifier(NetworkClassifier):
         l2_head: float = 1e-3,
         l2_step: float = 1e-2,
         normalize: bool = False,
+        metric: str = "identity",
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
@@ -255,6 +262,7 @@ class RFRBoostClassifier(NetworkClassifier):
         self.l2_head = l2_head
         self.l2_step = l2_step
         self.normalize = normalize
+        self.metric = metric
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start

@@ -15,7 +15,7 @@ from rfrboost._features import DenseFeatures, Sampler
 from rfrboost._typing import Array, frozen
 
 # Rows whose gradients are averaged.
-METRIC_ROWS = 512
+METRIC_ROWS = 256
 # What every direction keeps, in units of the average one: a direction that has not been tried is
 # not known to be useless.
 FLOOR = 0.1

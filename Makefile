@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test lint bench replay clean
+.PHONY: demo test test-torch lint bench replay clean
 
 # One stamp a set of extras, so that the demo does not wait for the test tools.
 $(VENV)/%.stamp: pyproject.toml
@@ -17,6 +17,13 @@ demo: $(VENV)/demo.stamp
 
 test: $(VENV)/test.stamp lint
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+# What needs PyTorch, skipped by `make test` where it is absent. A CPU build is enough and much
+# smaller: name the one you can get, as in `make test-torch TORCH="torch==2.13.0"`.
+TORCH ?= torch
+test-torch: $(VENV)/test.stamp
+	$(BIN)/python -m pip install --quiet "$(TORCH)" --editable ".[test,torch]"
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_experiments_mlp.py
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .

@@ -3,10 +3,10 @@
 import argparse
 import sys
 
-from experiments import replay
+from experiments import ablation, circles, figures, large_scale, regret, replay, report, run, tables
 from experiments.errors import ExperimentError
 
-COMMANDS = (replay,)
+COMMANDS = (run, replay, tables, figures, ablation, report, circles, large_scale, regret)
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
 
 

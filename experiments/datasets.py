@@ -3,11 +3,13 @@
 A table is one parquet file, ``<folder>/<task>/<id>_<name>.parquet``, whose last column is
 the label ``target``. The tables themselves are not part of the repository; ``tables.csv``
 holds what is known of each, so that a wrong or cut-off file is refused and not scored.
+Without a data folder the tables are fetched by OpenML's client.
 """
 
 import csv
 import functools
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pandas as pd
 import pyarrow.parquet
 
 from experiments.errors import UsageError
+from experiments.openml_tables import fetch_table, openml_folder
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DATA_VARIABLE = "RFRBOOST_DATA"
@@ -49,15 +52,17 @@ def known_tables() -> dict[int, Table]:
 
 
 def find_data_folder(argument: Path | None) -> Path:
-    """The data folder: the argument, else the environment variable, else ``../shared/data``."""
+    """The data folder: the argument, the environment variable, ``../shared/data``, OpenML's."""
     named = argument or os.environ.get(DATA_VARIABLE)
-    folder = Path(named) if named else REPOSITORY.parent / "shared" / "data"
-    if not folder.is_dir():
+    neighbour = REPOSITORY.parent / "shared" / "data"
+    if not named:
+        return neighbour if neighbour.is_dir() else openml_folder()
+    if not Path(named).is_dir():
         raise UsageError(
-            f"No data folder at {folder}: pass --data DIR or set {DATA_VARIABLE} to the folder "
+            f"No data folder at {named}: pass --data DIR or set {DATA_VARIABLE} to the folder "
             "that holds regression/ and classification/."
         )
-    return folder
+    return Path(named)
 
 
 def available_tables(folder: Path) -> list[Table]:
@@ -72,10 +77,35 @@ def available_tables(folder: Path) -> list[Table]:
 
 def select_tables(folder: Path, ids: list[int] | None) -> list[Table]:
     """The tables with these ids, checked; every available one when no ids are given."""
+    if folder == openml_folder():
+        return _fetched_tables(folder, list(known_tables()) if ids is None else ids)
     tables = available_tables(folder) if ids is None else [known_table(id) for id in ids]
     for table in tables:
         check_table(table, folder)
     return tables
+
+
+def _fetched_tables(folder: Path, ids: list[int]) -> list[Table]:
+    tables = [known_table(id) for id in ids]
+    for table in tables:
+        if not table.path(folder).is_file():
+            print(f"Fetching {table.id} ({table.name}) from OpenML.", file=sys.stderr)
+            _keep(fetch_table(table.id, LABEL), table, folder)
+        check_table(table, folder)
+    return tables
+
+
+def _keep(frame: pd.DataFrame, table: Table, folder: Path) -> None:
+    """Write a fetched table as a file of the folder, if it is the right one, whole or not."""
+    path = table.path(folder)
+    _check_shape(table, f"OpenML's table {table.id}", len(frame), frame.shape[1] - 1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        frame.to_parquet(partial)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def known_table(id: int) -> Table:
@@ -106,11 +136,14 @@ def check_table(table: Table, folder: Path) -> None:
         raise UsageError(
             f"{path} has no last column '{LABEL}'; it is not one of the prepared tables."
         )
-    rows, columns = footer.metadata.num_rows, footer.metadata.num_columns - 1
+    _check_shape(table, str(path), footer.metadata.num_rows, footer.metadata.num_columns - 1)
+
+
+def _check_shape(table: Table, where: str, rows: int, columns: int) -> None:
     if (rows, columns) != (table.rows, table.columns):
         raise UsageError(
-            f"{path} has {rows} rows and {columns} inputs, but table {table.id} ({table.name}) has "
-            f"{table.rows} and {table.columns}: it is another version or cut off; fetch it again."
+            f"{where} has {rows} rows and {columns} inputs, but table {table.id} ({table.name}) "
+            f"has {table.rows} and {table.columns}: it is another version or cut off."
         )
 
 

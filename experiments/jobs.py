@@ -1,6 +1,6 @@
 """One job, and its result file.
 
-A job is one fit: (protocol, dataset, model, fold). Its result file,
+A job is (protocol, dataset, model, fold): one fit, or one search and a fit. Its result file,
 ``OUT/<protocol>/<dataset>/<model>/fold<k>.json``, is its identity: a run that was stopped
 goes on where it was, because what has a good result is not run again.
 """
@@ -13,17 +13,18 @@ from pathlib import Path
 from experiments.files import write_atomically
 from experiments.models import Recipe
 from experiments.scoring import Scores
+from experiments.spaces import Search
 
 
 @dataclass(frozen=True)
 class Job:
-    """One fit, and the recipe it is fitted with."""
+    """One fit, and the recipe it is fitted with, or the search that has to find it."""
 
     protocol: str
-    dataset: int
+    dataset: int | str
     model: str
     fold: int
-    recipe: Recipe
+    recipe: Recipe | Search
 
     def result_path(self, out: Path) -> Path:
         """The file that says whether this job is done, and how it went."""
@@ -71,7 +72,7 @@ def read_result(job: Job, out: Path) -> Result | None:
     """The stored good result of exactly this job, or None when it has to be run.
 
     It has to be run when there is no file, when the file is cut off or not ours, when it was
-    made with another recipe, and when it records a failure: its cause may be gone by now.
+    made with another recipe or search, and when it records a failure: its cause may be gone by now.
     """
     try:
         record = json.loads(job.result_path(out).read_text(encoding="utf-8"))

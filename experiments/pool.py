@@ -1,18 +1,26 @@
-"""Running jobs on several processes, each with one thread."""
+"""Running jobs on several processes, each with one thread.
+
+Workers end with the process that started them, however it ends: each holds the reading end of
+a pipe whose writing end only that process has, and reads end-of-file when it is gone.
+"""
 
 import contextlib
 import functools
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from experiments.errors import ExperimentError
 from experiments.jobs import Job, Result, Work, execute, read_result
+from experiments.locks import claim, lock_path
 from experiments.progress import progress
 
 THREAD_VARIABLES = (
@@ -45,37 +53,87 @@ def by_dataset(jobs: list[Job]) -> list[Job]:
 def _run_pending(
     jobs: list[Job], work: Work, out: Path, n_processes: int, n_stored: int
 ) -> Iterator[Result]:
+    """Run the jobs; those that another run holds come last, when it is done with them."""
     if not jobs:
         return
-    run = functools.partial(run_with_one_thread, work=work, out=out)
     with (
-        _one_thread_variables(),
         progress(len(jobs), n_stored) as report,
-        # Not forked: a fork would inherit the parent's thread pools, already at full width.
-        ProcessPoolExecutor(
-            min(n_processes, len(jobs)), multiprocessing.get_context("spawn")
-        ) as pool,
+        _workers(min(n_processes, len(jobs))) as pool,
     ):
-        try:
-            futures = [pool.submit(run, job) for job in by_dataset(jobs)]
+        held = []
+        for wait in (False, True):
+            run = functools.partial(run_claimed, work=work, out=out, wait=wait)
+            futures = {pool.submit(run, job): job for job in held or by_dataset(jobs)}
+            held = []
             for future in as_completed(futures):
                 result = future.result()
+                if result is None:
+                    held.append(futures[future])
+                    continue
                 report(result)
                 yield result
+            if not held:
+                return
+
+
+def run_claimed(job: Job, work: Work, out: Path, wait: bool) -> Result | None:
+    """What a worker does: the job, unless another run holds it and we do not wait for that.
+
+    The stored result is looked up again, because another run may just have finished it.
+    """
+    with claim(lock_path(job.result_path(out)), wait) as ours:
+        if not ours:
+            return None
+        # One thread, so that N processes use N cores.
+        with threadpool_limits(limits=1):
+            return read_result(job, out) or execute(job, work, out)
+
+
+@contextlib.contextmanager
+def _workers(n_processes: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of processes with one thread each; leaving early ends them at once."""
+    # Not forked: a fork would inherit the parent's thread pools, already at full width.
+    context = multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    with _one_thread_variables(), _terminate_as_interrupt():
+        pool = ProcessPoolExecutor(n_processes, context, _start_worker, (reader,))
+        try:
+            yield pool
+            pool.shutdown()
         except BrokenProcessPool as error:
             raise ExperimentError(
                 "A worker process was killed, most often for want of memory; finished jobs are "
                 "kept: run the same command again, with fewer --jobs."
             ) from error
         finally:
-            # Stopped early (Ctrl-C, a killed worker): do not start what is still waiting.
-            pool.shutdown(wait=False, cancel_futures=True)
+            writer.close()
+            pool.shutdown(cancel_futures=True)
+            reader.close()
 
 
-def run_with_one_thread(job: Job, work: Work, out: Path) -> Result:
-    """What a worker does: the job, on one thread, so that N processes use N cores."""
-    with threadpool_limits(limits=1):
-        return execute(job, work, out)
+def _start_worker(parent: Connection) -> None:
+    # The parent decides what Ctrl-C means; a terminal sends it to the workers as well.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        parent.recv_bytes()
+    os._exit(1)
+
+
+@contextlib.contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM stop a run as Ctrl-C does, with workers and messages in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may handle signals
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

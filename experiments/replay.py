@@ -14,13 +14,13 @@ import pandas as pd
 
 from experiments.arguments import add_folds, add_published_runs, add_selection
 from experiments.comparison import dataset_rows, fold_rows, markdown_report
-from experiments.datasets import Table, find_data_folder, known_table, load_table, select_tables
+from experiments.datasets import Table, find_data_folder, known_table, select_tables
 from experiments.errors import UsageError
 from experiments.files import write_atomically
 from experiments.jobs import Job
 from experiments.models import build
 from experiments.pool import run_jobs
-from experiments.protocols import PROTOCOLS, Fold
+from experiments.protocols import load_rows
 from experiments.published import Variant, read_published, select_variants, variant_names
 from experiments.scoring import Scores, fit_and_score
 
@@ -77,14 +77,6 @@ def plan(
 
 def refit(job: Job, data: Path) -> Scores:
     """Fit and score one job; the fold number is the seed, so a refit repeats itself."""
-    fold = prepared_folds(job.protocol, job.dataset, data)[job.fold]
+    fold = load_rows(job.protocol, job.dataset, data).fold(job.fold)
     model = build(job.recipe, len(fold.y_train), random_state=job.fold)
     return fit_and_score(model, fold, known_table(job.dataset).task)
-
-
-# Jobs come grouped by dataset: one table in use, and the next one at the change-over.
-@functools.lru_cache(maxsize=2)
-def prepared_folds(protocol: str, dataset: int, data: Path) -> list[Fold]:
-    """The folds of a table, kept for the next job of the same process."""
-    table = known_table(dataset)
-    return PROTOCOLS[protocol](load_table(table, data), table.task)

@@ -3,23 +3,30 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
-from experiments.protocols import Fold
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from experiments.protocols import Fold
 
 
 @dataclass(frozen=True)
 class Scores:
-    """RMSE (regression) or accuracy (classification), and the time it took."""
+    """RMSE (regression) or accuracy (classification), and the time it took.
+
+    ``details`` is what else there is to say of the fit, in values that JSON can hold.
+    """
 
     train_score: float
     test_score: float
     fit_seconds: float
     predict_seconds: float
+    details: dict[str, object] = field(default_factory=dict)
 
 
 def rmse(y: NDArray, prediction: NDArray) -> float:
@@ -43,7 +50,16 @@ METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {
 }
 
 
-def fit_and_score(model: BaseEstimator, fold: Fold, task: str) -> Scores:
+def held_out_score(model: "BaseEstimator", fold: "Fold", task: str) -> float:
+    """Fit on the fold's training rows and score the others only; it must be a number."""
+    prediction = model.fit(fold.X_train, fold.y_train).predict(fold.X_test)
+    score = METRICS[task](fold.y_test, prediction)
+    if not math.isfinite(score):
+        raise ArithmeticError(f"The score is not finite: {score}.")
+    return score
+
+
+def fit_and_score(model: "BaseEstimator", fold: "Fold", task: str) -> Scores:
     """Fit on the fold's training rows and score both parts; a score must be a number."""
     metric = METRICS[task]
     start = time.perf_counter()

@@ -14,6 +14,7 @@ import pandas as pd
 from experiments.comparison import markdown_table
 from experiments.files import write_atomically
 from experiments.naming import label
+from experiments.results import searches
 from experiments.sources import TASKS, add_source, read_runs, target_folder, without_twins
 from experiments.summaries import (
     LOWER_IS_BETTER,
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Make every table before any is written."""
     runs = without_twins(read_runs(arguments), arguments.models)
     parts = [complete_part(runs, task) for task in TASKS if task in set(runs["task"])]
-    report = markdown_report(parts, source_name(arguments))
+    report = markdown_report(parts, source_name(arguments, runs))
 
     folder = target_folder(arguments)
     for part in parts:
@@ -59,9 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def source_name(arguments: argparse.Namespace) -> str:
+def source_name(arguments: argparse.Namespace, runs: pd.DataFrame) -> str:
     """Whose runs these are, as a reader would say it."""
-    return "published runs" if arguments.published else f"our runs, protocol '{arguments.protocol}'"
+    if arguments.published:
+        return "published runs"
+    searched = searches(runs)
+    ours = f"our runs, protocol '{arguments.protocol}'"
+    return f"{ours}, {searched}" if searched else ours
 
 
 def markdown_report(parts: list[Complete], source: str) -> str:

@@ -192,6 +192,7 @@ def no_features(state, arrays):
     state["network"]["layers"][0]["features"] |= {"from_phi": None, "from_x": None}
     for source in ("from_phi", "from_x"):
         del arrays[f"fitted.network.layers.0.features.{source}.weights"]
+    arrays["fitted.network.layers.0.step.C"] = np.zeros((0, 2))
 
 
 def negative_smoothing(state, arrays):
@@ -261,6 +262,15 @@ def test_labels_forged_by_hand(path, kind, values, reason):
     document["fitted"]["classes"] = {"type": kind, "values": values}
     write(path, document, arrays)
     assert reason in sentence(path)
+
+
+def test_a_loss_for_another_number_of_classes(path):
+    model, _ = fitted("classifier")
+    model.save(path)
+    document, arrays = parts(path)
+    document["fitted"]["loss"] = {"kind": "BinaryLogLoss"}
+    write(path, document, arrays)
+    assert "do not fit together" in sentence(path)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "rfrboost"
 
 #: a module may import those above it
 ORDER = [
+    "_version",
     "_typing",
     "_activations",
     "_blas",
@@ -30,6 +32,13 @@ ORDER = [
     "_steps",
     "_boost",
     "_edge",
+    "_forms",
+    "_parts",
+    "_labels",
+    "_fitted",
+    "_container",
+    "_atomic",
+    "_saving",
     "_progress",
     "_parameters",
     "_base",
@@ -38,6 +47,7 @@ ORDER = [
     "_rfnn",
     "_rfrboost",
     "_transformers",
+    "_files",
     "__init__",
 ]
 #: mathematics below, tables and labels above
@@ -84,13 +94,26 @@ def test_files_and_functions_stay_small(module):
             assert node.args.kwarg is None, f"{node.name} takes **{node.args.kwarg}"
 
 
+def outside(path: Path) -> set[str]:
+    """What a module imports, anywhere in it, that is not needed to install the package."""
+    core = {"numpy", "scipy", "sklearn", "rfrboost"} | set(sys.stdlib_module_names)
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        found |= {name.split(".")[0] for name in names}
+    return found - core
+
+
 def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
-    allowed = {"numpy", "scipy", "sklearn", "rfrboost"} | set(sys.stdlib_module_names)
+    optional = {"_container": {"safetensors"}}
     for path in PACKAGE.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert {name.split(".")[0] for name in names} <= allowed, path.name
+        assert outside(path) == optional.get(path.stem, set()), path.name
+
+
+def test_what_is_optional_is_not_imported_before_it_is_needed():
+    code = "import sys, rfrboost; sys.exit('safetensors' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_what_the_pages_link_to_is_there():

@@ -1,12 +1,13 @@
 """Random feature representation boosting: deep random-feature networks in closed form."""
 
 from rfrboost._features import DenseFeatures, FeatureMap, Sampler
+from rfrboost._files import file_info, load
+from rfrboost._forms import ModelFileError
 from rfrboost._losses import Huber, Loss, Poisson, Quantile, SquaredError
 from rfrboost._rfnn import RFNNClassifier, RFNNRegressor
 from rfrboost._rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._transformers import FourierFeatures, GaussianFeatures, SWIMFeatures
-
-__version__ = "0.1.0"
+from rfrboost._version import __version__
 
 __all__ = [
     "DenseFeatures",
@@ -15,6 +16,7 @@ __all__ = [
     "GaussianFeatures",
     "Huber",
     "Loss",
+    "ModelFileError",
     "Poisson",
     "Quantile",
     "RFNNClassifier",
@@ -25,4 +27,6 @@ __all__ = [
     "Sampler",
     "SquaredError",
     "__version__",
+    "file_info",
+    "load",
 ]

@@ -4,11 +4,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
     check_is_fitted,
@@ -23,6 +19,7 @@ from rfrboost._gradients import input_gradient
 from rfrboost._losses import Loss
 from rfrboost._network import Network
 from rfrboost._progress import Progress
+from rfrboost._saving import SavedEstimator
 from rfrboost._typing import Array
 
 DTYPES = [np.float64, np.float32]
@@ -43,13 +40,18 @@ def in_units(record: LayerRecord, scale: float, degree: int) -> LayerRecord:
     )
 
 
-class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """An estimator whose fitted state is a :class:`~rfrboost._network.Network`."""
 
     network_: Network
     history_: list[dict[str, float]]
     _seed: int
     _loss: Loss
+
+    @property
+    def _n_features_out(self) -> int:
+        """How many columns ``transform`` gives, as scikit-learn asks for it."""
+        return len(self.network_.heads[-1].W)
 
     def _recipe(self, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int) -> Recipe:
         """The recipe that the parameters describe."""
@@ -74,7 +76,6 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         self.network_ = boost(X, Y, w, recipe, fitted, watch)
         self.history_, self._seed, self._loss = history, seed, loss
-        self._n_features_out = len(self.network_.heads[-1].W)
 
     def _fitted_before(self, X: Array, n_outputs: int) -> Network | None:
         """The network that ``warm_start`` adds layers to, if there is one and it still fits."""

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 
 from rfrboost._base import DTYPES, NetworkEstimator
 from rfrboost._edge import weighted_rows
+from rfrboost._fitted import CLASSIFIER
 from rfrboost._losses import BinaryLogLoss, SoftmaxLogLoss
 from rfrboost._typing import Array
 
@@ -17,6 +18,7 @@ from rfrboost._typing import Array
 class NetworkClassifier(ClassifierMixin, NetworkEstimator):
     """Classification on top of a network: one logit for two classes, softmax for more."""
 
+    _fitted_state = CLASSIFIER
     classes_: np.ndarray
 
     @_fit_context(prefer_skip_nested_validation=True)

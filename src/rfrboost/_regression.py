@@ -9,6 +9,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from rfrboost._base import DTYPES, NetworkEstimator
 from rfrboost._edge import NO_SCALE, TargetScale, check_targets, target_scale, weighted_rows
+from rfrboost._fitted import REGRESSOR
 from rfrboost._parameters import fitted_loss, loss_for
 from rfrboost._typing import Array
 
@@ -16,6 +17,7 @@ from rfrboost._typing import Array
 class NetworkRegressor(RegressorMixin, NetworkEstimator):
     """Regression on top of a network: one or several outputs, any loss."""
 
+    _fitted_state = REGRESSOR
     _target_scale: TargetScale
     _y_is_1d: bool
 

@@ -4,12 +4,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import default_rng
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -18,14 +13,23 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rfrboost._activations import ACTIVATIONS
 from rfrboost._edge import check_inputs
 from rfrboost._features import IID, SWIM, Fourier, Sampler
+from rfrboost._fitted import FEATURES
 from rfrboost._network import centered
 from rfrboost._parameters import POSITIVE, WIDTH
 from rfrboost._rows import Rows, content_order
+from rfrboost._saving import SavedEstimator
 from rfrboost._typing import Array
 
 
-class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """Draw a feature map in ``fit``, apply it in ``transform``."""
+
+    _fitted_state = FEATURES
+
+    @property
+    def _n_features_out(self) -> int:
+        """How many columns ``transform`` gives, as scikit-learn asks for it."""
+        return self.features_.width
 
     def _sampler(self) -> Sampler:
         """The sampler that the parameters describe."""
@@ -49,7 +53,6 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_inputs(X)
         rng = default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self._draw(X, numeric_targets(y, len(X)), rng)
-        self._n_features_out = self.n_features
         return self
 
     def _draw(self, X: Array, Y: Array, rng: np.random.Generator) -> None:
@@ -72,7 +75,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self, "features_")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         check_inputs(X)
-        out = np.empty((len(X), self.n_features), order="F")
+        out = np.empty((len(X), self.features_.width), order="F")
         self.features_(centered(X, self.mean_), out)
         return out
 

@@ -87,7 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--max-rows must be at least {SMALLEST_SIZE}, the smallest size.")
     data = find_data_folder(arguments.data)
     tables = select_large_tables(names, data, asked=arguments.tables is not None)
-    published = read_published(paper_file(arguments.published_runs, "large_scale_runs.parquet"))
+    theirs = paper_file(arguments.published_runs, "large_scale_runs.parquet", data)
+    published = read_published(theirs)
 
     results, left_out = [], []
     for table in tables:
@@ -108,11 +109,12 @@ def run(arguments: argparse.Namespace) -> int:
 def run_sizes(
     table: LargeTable, models: list[str], arguments: argparse.Namespace, data: Path
 ) -> Iterator[tuple[list[Result], list[str]]]:
-    """The results at each size, from small to large, and the jobs left out there."""
+    """The results at each size, from small to large, and the models that stop there."""
     recipes = {model: recipe for model, recipe in grids(table.task).items() if model in models}
     limit = table.rows if arguments.max_rows is None else arguments.max_rows
     sizes = training_sizes(table)
-    expected = dict.fromkeys(recipes, 0.0)
+    expected: dict[str, float] = dict.fromkeys(recipes, 0.0)
+    stopped: set[str] = set()
     for size, next_size in zip(sizes, [*sizes[1:], sizes[-1]], strict=True):
         jobs, dropped = [], []
         for model, recipe in recipes.items():
@@ -122,8 +124,13 @@ def run_sizes(
             # What an earlier run has done is shown as well, whatever this one asks for.
             kept = [job for job in every if job in affordable or read_result(job, arguments.out)]
             jobs += kept
-            if not set(asked) <= set(kept):
-                dropped.append(f"{table.id} {model} at {size} rows: about {expected[model]:.0f} s")
+            missing = len(set(asked) - set(kept))
+            if missing and model not in stopped:
+                stopped.add(model)
+                dropped.append(
+                    f"{table.id} {model} from {size} rows on ({missing} of {len(asked)} seeds): "
+                    f"about {expected[model]:.0f} s a job"
+                )
         work = functools.partial(learn, data=data)
         results = run_jobs(jobs, work, arguments.out, arguments.jobs)
         growth = next_size / size

@@ -7,7 +7,7 @@ from experiments.datasets import DATA_VARIABLE, REPOSITORY
 from experiments.errors import UsageError
 
 
-def paper_file(argument: Path | None, name: str) -> Path | None:
+def paper_file(argument: Path | None, name: str, data: Path | None = None) -> Path | None:
     """A file of published runs: the argument, else ``paper/<name>`` beside the data folder.
 
     None when no file was named and none is there: our results can do without.
@@ -16,7 +16,7 @@ def paper_file(argument: Path | None, name: str) -> Path | None:
         if not argument.is_file():
             raise UsageError(f"No published runs at {argument}.")
         return argument
-    data = os.environ.get(DATA_VARIABLE)
-    folder = Path(data).resolve().parent if data else REPOSITORY.parent / "shared"
+    named = data or os.environ.get(DATA_VARIABLE)
+    folder = Path(named).resolve().parent if named else REPOSITORY.parent / "shared"
     path = folder / "paper" / name
     return path if path.is_file() else None

@@ -16,6 +16,25 @@ def add_selection(parser: argparse.ArgumentParser, models: list[str], out: str) 
         metavar="ID,ID",
         help="OpenML ids, as in experiments/tables.csv (default: every table in the data folder)",
     )
+    add_common(parser, models, out)
+    add_data(parser)
+
+
+def add_named_selection(
+    parser: argparse.ArgumentParser, tables: list[str], models: list[str], out: str
+) -> None:
+    """The same for tables that have names and no OpenML ids."""
+    parser.add_argument(
+        "--tables",
+        type=words,
+        metavar="NAME,NAME",
+        help=f"which tables (default: all there are), of {', '.join(tables)}",
+    )
+    add_common(parser, models, out)
+
+
+def add_common(parser: argparse.ArgumentParser, models: list[str], out: str) -> None:
+    """``--models --out --jobs``."""
     parser.add_argument(
         "--models",
         type=words,
@@ -36,11 +55,15 @@ def add_selection(parser: argparse.ArgumentParser, models: list[str], out: str) 
         default=os.cpu_count() or 1,
         help="processes, each with one thread (default: the number of cores)",
     )
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """``--data``, for commands that read tables."""
     parser.add_argument(
         "--data",
         type=Path,
         metavar="DIR",
-        help="the folder of the tables (default: $RFRBOOST_DATA, else ../shared/data)",
+        help="the folder of the tables (default: $RFRBOOST_DATA, else ../shared/data, else OpenML)",
     )
 
 
@@ -63,6 +86,16 @@ def add_published_runs(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the published runs (default: paper/openml_folds.parquet beside the data folder)",
     )
+
+
+def select(kind: str, names: list[str] | None, known: list[str]) -> list[str]:
+    """These names in the order of the known ones; all of them when none are given."""
+    unknown = sorted(set(names or ()) - set(known))
+    if unknown:
+        raise UsageError(
+            f"Unknown {kind} {', '.join(unknown)}: the {kind}s are {', '.join(known)}."
+        )
+    return [name for name in known if names is None or name in names]
 
 
 def words(text: str) -> list[str]:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.arguments import add_named_selection, select
 from experiments.clouds import draw_clouds
 from experiments.comparison import markdown_table
 from experiments.files import write_atomically
 from experiments.grid import combinations, grid, tuned_scores
 from experiments.jobs import Job, Result
 from experiments.libraries import require
-from experiments.named import add_named_selection, select
 from experiments.naming import label
 from experiments.paper_files import paper_file
 from experiments.pool import run_jobs

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
+from experiments.arguments import add_data, add_named_selection, select
 from experiments.datasets import find_data_folder
 from experiments.errors import UsageError
 from experiments.files import write_atomically
@@ -29,7 +30,6 @@ from experiments.large_tables import (
     training_sizes,
 )
 from experiments.libraries import require
-from experiments.named import add_named_selection, select
 from experiments.paper_files import paper_file
 from experiments.pool import run_jobs
 from experiments.protocols import Fold
@@ -44,12 +44,7 @@ HELD_OUT = 0.2
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_named_selection(parser, list(LARGE_TABLES), MODELS, out="experiments-output/large-scale")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="the folder of the tables (default: $RFRBOOST_DATA, else ../shared/data)",
-    )
+    add_data(parser)
     parser.add_argument(
         "--max-rows", type=int, metavar="N", help="no size above this (default: no limit)"
     )

@@ -11,13 +11,13 @@ import time
 import numpy as np
 import pandas as pd
 
+from experiments.arguments import add_named_selection, select
 from experiments.comparison import markdown_table
 from experiments.files import write_atomically
 from experiments.friedman import excess_risk, sample
 from experiments.jobs import Job, Result
 from experiments.libraries import require, versions
 from experiments.models import Recipe, build
-from experiments.named import add_named_selection, select
 from experiments.naming import label
 from experiments.pool import run_jobs
 from experiments.regret_curves import draw_regret

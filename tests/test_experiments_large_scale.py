@@ -219,7 +219,7 @@ def test_failures_and_what_was_left_out_are_in_the_report():
         (["--tables", "year", "--models", "ridge"], "YearPredictionMSD.parquet"),
         (["--tables", "iris"], "Unknown table iris"),
         (["--models", "forest"], "Unknown model forest"),
-        (["--max-rows", "100"], "at least 2000"),
+        (["--max-rows", "100", "--models", "logistic"], "at least 2000"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(small_covtype, tmp_path, capsys, words, sentence):

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import platform
 from pathlib import Path
 
 from threadpoolctl import threadpool_info
@@ -10,18 +9,10 @@ from threadpoolctl import threadpool_info
 from benchmarks import memory
 from benchmarks.cases import CASES
 from benchmarks.speed import Measured, beside_reference, measure, peer_seconds
+from experiments.machine import processor
 
 PREDICT_LIMIT = 1.3
 MEMORY_LIMIT = 1500
-
-
-def processor() -> str:
-    """The processor's name, where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def speed_rows(measured: list[Measured]) -> list[str]:

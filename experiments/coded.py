@@ -25,3 +25,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: NDArray) -> NDArray:
         """The labels; CatBoost returns its codes as a column."""
         return self.classes_[np.ravel(self.classifier.predict(X)).astype(np.intp)]
+
+    def predict_proba(self, X: NDArray) -> NDArray:
+        """Probabilities, in the order of ``classes_``."""
+        return self.classifier.predict_proba(X)

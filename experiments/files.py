@@ -1,8 +1,8 @@
 """Writing a file so that a reader sees all of it or none of it."""
 
 import os
-import tempfile
 from pathlib import Path
+from uuid import uuid4
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -12,20 +12,10 @@ def write_atomically(path: Path, text: str) -> None:
     within one file system.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        temporary.chmod(0o666 & ~_umask())  # a temporary file is for its owner alone
+        temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    """What new files of this process are not allowed; it can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -134,9 +134,7 @@ def family_losses(
     """The losses of recipes that differ in depth alone, from one fit of the deepest."""
     deepest = max(family, key=lambda recipe: recipe.parameters.get(DEPTH, 0))
     model = build(deepest, len(split.y_train), seed).fit(split.X_train, split.y_train)
-    # Around a library's classifier there may be one that codes labels and has no probabilities.
-    speaker = model if hasattr(model, criterion.method) else model.classifier
     if len(family) == 1:
-        return [criterion.loss(split.y_test, getattr(speaker, criterion.method)(split.X_test))]
+        return [criterion.loss(split.y_test, getattr(model, criterion.method)(split.X_test))]
     stages = list(getattr(model, f"staged_{criterion.method}")(split.X_test))
     return [criterion.loss(split.y_test, stages[recipe.parameters[DEPTH]]) for recipe in family]

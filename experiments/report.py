@@ -9,7 +9,6 @@ run, circles, large-scale and regret of --out, and writes report.html there.
 import argparse
 import os
 import platform
-from pathlib import Path
 
 import pandas as pd
 
@@ -18,6 +17,7 @@ from experiments.errors import UsageError
 from experiments.files import write_atomically
 from experiments.folders import folder_sections
 from experiments.libraries import require, versions
+from experiments.machine import processor
 from experiments.naming import LOOKS
 from experiments.page import page, paragraph, table
 from experiments.protocols import PROTOCOLS
@@ -112,12 +112,3 @@ def machine_section() -> str:
     facts = {"machine": f"{processor()}, {os.cpu_count()} cores", "system": platform.system()}
     facts |= {"Python": platform.python_version()} | versions()
     return table(pd.DataFrame({"what": list(facts), "which": list(facts.values())}))
-
-
-def processor() -> str:
-    """The processor's name as the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
 from rfrboost._features import Sampler
-from rfrboost._gradients import input_gradient
+from rfrboost._gradients import rows_gradient
 from rfrboost._heads import constant_head, fit_head
 from rfrboost._losses import Loss
 from rfrboost._metric import METRIC_ROWS, InMetric, learned_metric
@@ -167,7 +167,7 @@ def x_sampler(rows: Rows, network: Network, recipe: Recipe) -> Sampler:
         return recipe.sampler
     rng = layer_generator(recipe.seed, METRIC_STREAM + len(network.layers))
     drawn = rows.draw(METRIC_ROWS, rng)
-    gradients = input_gradient(network, rows.x[drawn, :-1] + network.mean)
+    gradients = rows_gradient(network, rows.x[drawn])
     return InMetric(recipe.sampler, learned_metric(gradients))
 
 

@@ -19,21 +19,21 @@ GRADIENT_ROWS = 512
 
 
 def input_gradient(network: Network, X: Array) -> Array:
-    """∂raw_j/∂x of every row, as (n, columns, outputs)."""
+    """∂raw_j/∂x of every row, as (n, columns, outputs), block by block."""
     blocks = [
-        _block_gradient(network, X[begin : begin + GRADIENT_ROWS])
+        rows_gradient(network, centered(X[begin : begin + GRADIENT_ROWS], network.mean))
         for begin in range(0, max(len(X), 1), GRADIENT_ROWS)
     ]
     return np.concatenate(blocks)
 
 
-def _block_gradient(network: Network, X: Array) -> Array:
-    x = centered(X, network.mean)
-    # Before each layer; the array that ``staged`` yields is advanced in place.
-    phis = [phi.copy() for phi in network.staged(X)][:-1]
+def rows_gradient(network: Network, x: Array) -> Array:
+    """The same of a few homogeneous rows (x − mean, 1)."""
+    # Before each layer; the array that ``staged_rows`` yields is advanced in place.
+    phis = [phi.copy() for phi in network.staged_rows(x)][:-1]
     W = network.heads[-1].W
-    G = [np.tile(W[:, j], (len(X), 1)) for j in range(W.shape[1])]
-    in_x = [np.zeros((len(X), X.shape[1])) for _ in G]
+    G = [np.tile(W[:, j], (len(x), 1)) for j in range(W.shape[1])]
+    in_x = [np.zeros((len(x), x.shape[1] - 1)) for _ in G]
     for layer, phi in zip(reversed(network.layers), reversed(phis), strict=True):
         pullback = LayerPullback(layer, phi, x)
         for j in range(len(G)):

@@ -6,11 +6,13 @@ among rows z·M^½. Irrelevant inputs, the known weakness of random features, th
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from scipy.linalg import eigh
 
+from rfrboost._blas import product
 from rfrboost._features import DenseFeatures, Sampler
 from rfrboost._typing import Array, frozen
 
@@ -53,13 +55,9 @@ class InMetric:
         return self.sampler.n_rows(n_features)
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
-        features = self.sampler.sample(Z @ self.L, Y, n_features, rng)
-        if not isinstance(features, DenseFeatures):
-            raise TypeError(
-                f"metric='agop' turns the weights of features, and {type(features).__name__} has "
-                "none. Use features that are DenseFeatures, or metric='identity'."
-            )
-        directions = self.L @ features.weights[:-1]
+        # A map without weights has no gradients either, and is refused before there is a metric.
+        features: Any = self.sampler.sample(product(Z, self.L), Y, n_features, rng)
+        directions = product(self.L, features.weights[:-1])
         return DenseFeatures(
             frozen(np.vstack([directions, features.weights[-1:]])), features.activation
         )

@@ -162,7 +162,10 @@ class Network:
 
     def staged(self, X: Array) -> Iterator[Array]:
         """Φ_0, …, Φ_T of a few rows: one array, advanced in place between two yields."""
-        x = centered(X, self.mean)
+        return self.staged_rows(centered(X, self.mean))
+
+    def staged_rows(self, x: Array) -> Iterator[Array]:
+        """The same of homogeneous rows (x − mean, 1)."""
         phi = self.start(x)
         yield phi
         buffers: dict[tuple[int, np.dtype], Array] = {}

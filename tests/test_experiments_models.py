@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from experiment_kit import job, variant
+from sklearn.linear_model import LogisticRegression
 
 from experiments import datasets, protocols, published, replay
+from experiments.coded import CodedClassifier
 from experiments.errors import UsageError
 from experiments.models import Recipe, build
 from experiments.scoring import accuracy, fit_and_score, rmse
@@ -186,3 +188,12 @@ def test_every_published_run_of_our_variants_translates(real):
     assert len({j.result_path(folder) for j in plan}) == len(plan)
     for j in plan:
         build(j.recipe, n_train=100, random_state=0)  # an unknown parameter would raise
+
+
+def test_labels_with_gaps_keep_their_names_and_their_probabilities():
+    X = np.repeat(np.eye(2), 20, axis=0)
+    y = np.repeat([2, 5], 20)
+    model = CodedClassifier(LogisticRegression()).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), y)
+    np.testing.assert_array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)

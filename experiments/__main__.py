@@ -3,10 +3,21 @@
 import argparse
 import sys
 
-from experiments import ablation, circles, figures, large_scale, regret, replay, report, run, tables
+from experiments import (
+    ablation,
+    circles,
+    defaults,
+    figures,
+    large_scale,
+    regret,
+    replay,
+    report,
+    run,
+    tables,
+)
 from experiments.errors import ExperimentError
 
-COMMANDS = (run, replay, tables, figures, ablation, report, circles, large_scale, regret)
+COMMANDS = (run, replay, defaults, tables, figures, ablation, report, circles, large_scale, regret)
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
 
 

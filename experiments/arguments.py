@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from experiments.errors import UsageError
@@ -10,14 +11,19 @@ from experiments.protocols import N_FOLDS
 
 def add_selection(parser: argparse.ArgumentParser, models: list[str], out: str) -> None:
     """What to work on and where to keep it: ``--tables --models --out --jobs --data``."""
+    add_tables(parser)
+    add_common(parser, models, out)
+    add_data(parser)
+
+
+def add_tables(parser: argparse.ArgumentParser) -> None:
+    """``--tables``, for commands on OpenML tables."""
     parser.add_argument(
         "--tables",
         type=integers,
         metavar="ID,ID",
         help="OpenML ids, as in experiments/tables.csv (default: every table in the data folder)",
     )
-    add_common(parser, models, out)
-    add_data(parser)
 
 
 def add_named_selection(
@@ -35,25 +41,35 @@ def add_named_selection(
 
 def add_common(parser: argparse.ArgumentParser, models: list[str], out: str) -> None:
     """``--models --out --jobs``."""
-    parser.add_argument(
-        "--models",
-        type=words,
-        metavar="NAME,NAME",
-        help=f"which models (default: all), of {', '.join(models)}",
-    )
-    parser.add_argument(
-        "--out",
-        type=folder,
-        metavar="DIR",
-        default=Path(out),
-        help="where results are kept; what is there is not computed again (default: %(default)s)",
-    )
+    add_models(parser, models, unnamed="all")
+    add_out(parser, out)
     parser.add_argument(
         "--jobs",
         type=positive,
         metavar="N",
         default=os.cpu_count() or 1,
         help="processes, each with one thread (default: the number of cores)",
+    )
+
+
+def add_models(parser: argparse.ArgumentParser, models: list[str], unnamed: str) -> None:
+    """``--models``; ``unnamed`` says which are meant when none is named."""
+    parser.add_argument(
+        "--models",
+        type=words,
+        metavar="NAME,NAME",
+        help=f"which models (default: {unnamed}), of {', '.join(models)}",
+    )
+
+
+def add_out(parser: argparse.ArgumentParser, out: str) -> None:
+    """``--out``, for commands that keep results."""
+    parser.add_argument(
+        "--out",
+        type=folder,
+        metavar="DIR",
+        default=Path(out),
+        help="where results are kept; what is there is not computed again (default: %(default)s)",
     )
 
 
@@ -114,6 +130,17 @@ def fold_numbers(text: str) -> list[int]:
     if not set(folds) <= set(range(N_FOLDS)):
         raise UsageError(f"The folds are 0 to {N_FOLDS - 1}; --folds names {text}.")
     return folds
+
+
+def at_least(minimum: int, option: str) -> Callable[[str], int]:
+    """A reader of whole numbers that are not too small."""
+
+    def read(text: str) -> int:
+        if int(text) < minimum:
+            raise UsageError(f"{option} must be at least {minimum}, not {text}.")
+        return int(text)
+
+    return read
 
 
 def positive(text: str) -> int:

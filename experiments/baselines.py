@@ -1,4 +1,4 @@
-"""The models of other libraries, each on one thread, quiet and with its seed.
+"""The models of other libraries, quiet, each with its seed and on as many threads as asked.
 
 A library is imported when its first model is built, so that the others work without it.
 """
@@ -13,22 +13,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Where an estimator comes from, and the settings it always gets."""
+    """Where an estimator comes from, the settings it always gets, its setting for threads."""
 
     module: str
     library: str
     extra: str
     settings: dict[str, Any] = field(default_factory=dict)
+    threads: str | None = None
 
 
-XGBOOST = Source("xgboost", "xgboost", "experiments", {"n_jobs": 1})
-LIGHTGBM = Source("lightgbm", "lightgbm", "experiments", {"n_jobs": 1, "verbosity": -1})
+XGBOOST = Source("xgboost", "xgboost", "experiments", threads="n_jobs")
+LIGHTGBM = Source("lightgbm", "lightgbm", "experiments", {"verbosity": -1}, threads="n_jobs")
 # CatBoost would leave a folder of logs in the working directory.
 CATBOOST = Source(
     "catboost",
     "catboost",
     "experiments",
-    {"thread_count": 1, "verbose": False, "allow_writing_files": False},
+    {"verbose": False, "allow_writing_files": False},
+    threads="thread_count",
 )
 # Early stopping would hold out rows that the other models train on. The threads of this one
 # are limited by the worker, it has no setting for them.
@@ -49,7 +51,9 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def baseline(estimator: str, parameters: dict[str, Any], random_state: int) -> "BaseEstimator":
+def baseline(
+    estimator: str, parameters: dict[str, Any], random_state: int, threads: int = 1
+) -> "BaseEstimator":
     """The unfitted estimator of another library."""
     from sklearn.base import is_classifier
 
@@ -57,13 +61,14 @@ def baseline(estimator: str, parameters: dict[str, Any], random_state: int) -> "
 
     source = SOURCES[estimator]
     if source is MLP:
-        _one_torch_thread()
+        _set_torch_threads(threads)
     make = getattr(importlib.import_module(source.module), estimator)
-    model = make(random_state=random_state, **source.settings, **parameters)
+    settings = source.settings | ({source.threads: threads} if source.threads else {})
+    model = make(random_state=random_state, **settings, **parameters)
     return CodedClassifier(model) if is_classifier(model) else model
 
 
-def _one_torch_thread() -> None:
+def _set_torch_threads(threads: int) -> None:
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""Running jobs on several processes, each with one thread.
+"""Running jobs on several processes, each with a fixed number of threads.
 
 Workers end with the process that started them, however it ends: each holds the reading end of
 a pipe whose writing end only that process has, and reads end-of-file when it is gone.
@@ -32,11 +32,16 @@ THREAD_VARIABLES = (
 )
 
 
-def run_jobs(jobs: list[Job], work: Work, out: Path, n_processes: int) -> list[Result]:
-    """The result of every job, in the order given: stored ones as they are, the others run."""
+def run_jobs(
+    jobs: list[Job], work: Work, out: Path, n_processes: int, threads: int = 1
+) -> list[Result]:
+    """The result of every job, in the order given: stored ones as they are, the others run.
+
+    Each process has ``threads``: one, so that N processes use N cores, unless time is a result.
+    """
     results = {job: result for job in jobs if (result := read_result(job, out)) is not None}
     pending = [job for job in jobs if job not in results]
-    for result in _run_pending(pending, work, out, n_processes, len(results)):
+    for result in _run_pending(pending, work, out, n_processes, threads, len(results)):
         results[result.job] = result
     return [results[job] for job in jobs]
 
@@ -51,18 +56,18 @@ def by_dataset(jobs: list[Job]) -> list[Job]:
 
 
 def _run_pending(
-    jobs: list[Job], work: Work, out: Path, n_processes: int, n_stored: int
+    jobs: list[Job], work: Work, out: Path, n_processes: int, threads: int, n_stored: int
 ) -> Iterator[Result]:
     """Run the jobs; those that another run holds come last, when it is done with them."""
     if not jobs:
         return
     with (
         progress(len(jobs), n_stored) as report,
-        _workers(min(n_processes, len(jobs))) as pool,
+        _workers(min(n_processes, len(jobs)), threads) as pool,
     ):
         held = []
         for wait in (False, True):
-            run = functools.partial(run_claimed, work=work, out=out, wait=wait)
+            run = functools.partial(run_claimed, work=work, out=out, wait=wait, threads=threads)
             futures = {pool.submit(run, job): job for job in held or by_dataset(jobs)}
             held = []
             for future in as_completed(futures):
@@ -76,7 +81,7 @@ def _run_pending(
                 return
 
 
-def run_claimed(job: Job, work: Work, out: Path, wait: bool) -> Result | None:
+def run_claimed(job: Job, work: Work, out: Path, wait: bool, threads: int = 1) -> Result | None:
     """What a worker does: the job, unless another run holds it and we do not wait for that.
 
     The stored result is looked up again, because another run may just have finished it.
@@ -84,18 +89,17 @@ def run_claimed(job: Job, work: Work, out: Path, wait: bool) -> Result | None:
     with claim(lock_path(job.result_path(out)), wait) as ours:
         if not ours:
             return None
-        # One thread, so that N processes use N cores.
-        with threadpool_limits(limits=1):
+        with threadpool_limits(limits=threads):
             return read_result(job, out) or execute(job, work, out)
 
 
 @contextlib.contextmanager
-def _workers(n_processes: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of processes with one thread each; leaving early ends them at once."""
+def _workers(n_processes: int, threads: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of processes with so many threads each; leaving early ends them at once."""
     # Not forked: a fork would inherit the parent's thread pools, already at full width.
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
-    with _one_thread_variables(), _terminate_as_interrupt():
+    with _thread_variables(threads), _terminate_as_interrupt():
         pool = ProcessPoolExecutor(n_processes, context, _start_worker, (reader,))
         try:
             yield pool
@@ -137,10 +141,10 @@ def _terminate_as_interrupt() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _one_thread_variables() -> Iterator[None]:
-    """Have libraries that a worker loads later start with one thread, too."""
+def _thread_variables(threads: int) -> Iterator[None]:
+    """Have libraries that a worker loads later start with as many threads, too."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
     try:
         yield
     finally:

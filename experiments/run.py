@@ -10,13 +10,12 @@ import argparse
 import dataclasses
 import functools
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from experiments.arguments import add_folds, add_selection
+from experiments.arguments import add_folds, add_selection, at_least
 from experiments.comparison import failure_list, markdown_table
 from experiments.datasets import Table, find_data_folder, known_table, select_tables
 from experiments.errors import UsageError
@@ -58,17 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=5,
         help="folds of the training rows that a setting is judged on (default: %(default)s)",
     )
-
-
-def at_least(minimum: int, option: str) -> Callable[[str], int]:
-    """A reader of whole numbers that are not too small."""
-
-    def read(text: str) -> int:
-        if int(text) < minimum:
-            raise UsageError(f"{option} must be at least {minimum}, not {text}.")
-        return int(text)
-
-    return read
 
 
 def run(arguments: argparse.Namespace) -> int:

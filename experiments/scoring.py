@@ -44,6 +44,28 @@ def accuracy(y: NDArray, prediction: NDArray) -> float:
     return float(np.mean(y == prediction))
 
 
+# A probability of zero for what happened would cost infinitely much.
+SMALLEST_PROBABILITY = 1e-15
+
+
+def log_loss(y: NDArray, probabilities: NDArray, classes: NDArray) -> float:
+    """Mean of −log p of the right label; lower is better.
+
+    ``probabilities`` has a column for each of ``classes``, the labels of the training rows. A
+    label that is not among them had no chance, and costs as much as a probability of zero.
+    """
+    if probabilities.shape != (len(y), len(classes)):
+        raise ValueError(
+            f"The probabilities have shape {probabilities.shape}, but there are {len(y)} labels "
+            f"and {len(classes)} classes."
+        )
+    right = np.sum(probabilities * (y[:, None] == classes), axis=1, dtype=np.float64)
+    loss = float(-np.mean(np.log(np.clip(right, SMALLEST_PROBABILITY, 1.0))))
+    if not math.isfinite(loss):
+        raise ArithmeticError(f"The log loss is not finite: {loss}.")
+    return loss
+
+
 METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {
     "regression": rmse,
     "classification": accuracy,

@@ -29,7 +29,7 @@ def fitted(kind):
     if kind == "greedy":
         greedy = {"strategy": "greedy", "step_matrix": "diagonal", "initial": "swim"}
         return RFRBoostRegressor(2, **greedy, hidden_dim=4, random_state=0).fit(X, y), X
-    model = RFRBoostRegressor(2, n_features=(3, 3), loss="quantile", random_state=0)
+    model = RFRBoostRegressor(2, n_features=(3, 3), loss="quantile", l2_head=1e-3, random_state=0)
     return model.fit(X, np.column_stack([y, y**2])), X
 
 

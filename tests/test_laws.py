@@ -156,7 +156,11 @@ def test_a_warm_start_keeps_an_unseeded_models_layers():
 def test_the_greedy_objective_never_rises(name, learning_rate):
     """(1/n)Σ‖y − WᵀΦ‖² + λ‖W‖², layer by layer: a convex step and a refit can only lower it."""
     X, y = regression(200, outputs=2)
-    model = clone(REGRESSORS[name]).set_params(n_layers=6, learning_rate=learning_rate).fit(X, y)
+    model = (
+        clone(REGRESSORS[name])
+        .set_params(n_layers=6, learning_rate=learning_rate, l2_head=1e-3)
+        .fit(X, y)
+    )
     objectives = [
         np.mean(np.sum((y - prediction) ** 2, axis=1)) / model._target_scale.scale**2
         + model.l2_head * np.sum(head.W**2)

@@ -5,7 +5,8 @@ from rfrboost._files import file_info, load
 from rfrboost._forms import ModelFileError
 from rfrboost._losses import Huber, Loss, Poisson, Quantile, SquaredError
 from rfrboost._rfnn import RFNNClassifier, RFNNRegressor
-from rfrboost._rfrboost import RFRBoostClassifier, RFRBoostRegressor
+from rfrboost._rfrboost import RFRBoostRegressor
+from rfrboost._rfrboost_classifier import RFRBoostClassifier
 from rfrboost._transformers import FourierFeatures, GaussianFeatures, SWIMFeatures
 from rfrboost._version import __version__
 

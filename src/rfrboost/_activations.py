@@ -27,6 +27,7 @@ class Activation:
 
 # A saturating σ is centred between the two points; relu switches on at the first one.
 ACTIVATIONS = {
+    "identity": Activation(lambda z: z, np.ones_like, np.inf, (-1.0, 1.0)),
     "tanh": Activation(
         lambda z: np.tanh(z, out=z), lambda z: 1.0 - np.tanh(z) ** 2, 1.0, (-1.0, 1.0)
     ),
@@ -39,3 +40,6 @@ ACTIVATIONS = {
     "sin": Activation(lambda z: np.sin(z, out=z), np.cos, 1.0, (-1.0, 1.0)),
     "cos": Activation(lambda z: np.cos(z, out=z), lambda z: -np.sin(z), 1.0, (-1.0, 1.0)),
 }
+
+# What a user may choose; the identity is what a linear model's first layer is made of.
+CHOICES = set(ACTIVATIONS) - {"identity"}

@@ -1,5 +1,6 @@
 """An estimator around a network: validation, warm starts, history, and no mathematics."""
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,13 +12,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from rfrboost._auto import fit_auto, importances
 from rfrboost._boost import LayerRecord, Recipe, boost
-from rfrboost._edge import (
-    check_inputs,
-)
+from rfrboost._edge import Data, check_inputs, is_auto, refuse_validation
 from rfrboost._gradients import input_gradient
 from rfrboost._losses import Loss
 from rfrboost._network import Network
+from rfrboost._plan import MOST_LAYERS, is_automatic, plan_for
 from rfrboost._progress import Progress
 from rfrboost._saving import SavedEstimator
 from rfrboost._typing import Array
@@ -58,30 +59,58 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         raise NotImplementedError
 
     def _fit_network(
-        self, X: Array, Y: Array, w: Array | None, loss: Loss, scale: float, fitted: Network | None
-    ) -> None:
-        """Fit from the start, or add layers to a fitted network."""
+        self, data: Data, loss: Loss, scale: float, fitted: Network | None
+    ) -> Array | None:
+        """Fit automatically, or a single network from the start, or add layers to a fitted one.
+
+        Returns what an automatic fit predicts out of fold, raw.
+        """
+        out_of_fold = None
         names = getattr(self, "feature_names_in_", None)
-        check_inputs(X, None if names is None else list(names))
+        check_inputs(data.X, None if names is None else list(names))
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31 - 1)) if fitted is None else self._seed
-        recipe = self._recipe(loss, scale, len(Y), X.shape[1], seed)
-        progress = Progress(type(self).__name__, recipe.n_layers, getattr(self, "verbose", 0))
         history = [] if fitted is None else list(self.history_)
+        for name in ("oof_prediction_", "oof_score_", "feature_importances_"):
+            self.__dict__.pop(name, None)
+        if is_automatic(self, len(data.y)):
+            plan = plan_for(self, loss, scale, not loss.degree, seed)
+            watch = self._watch(history, MOST_LAYERS, scale, loss)
+            fit = fit_auto(data.X, data.y, data.w, data.validation, plan, watch)
+            del history[len(fit.rounds) :]
+            self.network_, self._loss = fit.network, loss
+            self.feature_importances_ = importances(fit.network, data.X, data.w)
+            out_of_fold = fit.out_of_fold
+        else:
+            refuse_validation(data)
+            recipe = self._recipe(loss, scale, len(data.y), data.X.shape[1], seed)
+            watch = self._watch(history, recipe.n_layers, scale, loss)
+            self.network_ = boost(data.X, data.y, data.w, recipe, fitted, watch)
+        self.history_, self._seed, self._loss = history, seed, loss
+        return out_of_fold
+
+    def _watch(
+        self, history: list[dict[str, float]], n_layers: int, scale: float, loss: Loss
+    ) -> Callable[[LayerRecord], None]:
+        """Keeps a record of every layer in the units of y, and shows it if asked."""
+        progress = Progress(type(self).__name__, n_layers, getattr(self, "verbose", 0))
 
         def watch(record: LayerRecord) -> None:
             record = in_units(record, scale, loss.degree or 0)
             history.append(asdict(record))
             progress(record)
 
-        self.network_ = boost(X, Y, w, recipe, fitted, watch)
-        self.history_, self._seed, self._loss = history, seed, loss
+        return watch
 
     def _fitted_before(self, X: Array, n_outputs: int) -> Network | None:
         """The network that ``warm_start`` adds layers to, if there is one and it still fits."""
         fitted: Network | None = getattr(self, "network_", None)
         if fitted is None or not getattr(self, "warm_start", False):
             return None
+        if is_auto(self.n_layers):
+            raise ValueError(
+                "warm_start adds layers up to a number, so n_layers must be one, not 'auto'."
+            )
         if len(fitted.mean) != X.shape[1]:
             raise ValueError(
                 f"X has {X.shape[1]} features but the last fit had {len(fitted.mean)}, so "

@@ -5,11 +5,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from rfrboost._base import DTYPES, NetworkEstimator
-from rfrboost._edge import weighted_rows
+from rfrboost._edge import Data, at_rows, present_rows, weighted_rows
 from rfrboost._fitted import CLASSIFIER
 from rfrboost._losses import BinaryLogLoss, SoftmaxLogLoss
 from rfrboost._typing import Array
@@ -20,9 +21,13 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 
     _fitted_state = CLASSIFIER
     classes_: np.ndarray
+    oof_prediction_: Array
+    oof_score_: float
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -32,7 +37,10 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         y : array-like of shape (n_samples,)
             Class labels of any type.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; integer weights mean repeated rows.
+            Weights; integer weights mean repeated rows (with ``n_layers="auto"`` up to which rows
+            are held out together).
+        X_val, y_val : array-like, optional
+            Rows to stop by, for ``n_layers="auto"``: one member is then fitted to all of X and y.
 
         Returns
         -------
@@ -44,6 +52,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         w = None
         if sample_weight is not None:
             w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        kept, n_rows = present_rows(w, len(y)), len(y)
         X, y, w = weighted_rows(X, y, w)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -60,9 +69,31 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
                 "y holds other classes than in the last fit, so warm_start cannot go on from it. "
                 "Set warm_start=False to start afresh."
             )
-        self._fit_network(X, Y, w, loss, 1.0, fitted)
+        data = Data(X, Y, w, self._validation(X_val, y_val, classes))
+        out_of_fold = self._fit_network(data, loss, 1.0, fitted)
         self.classes_ = classes
+        if out_of_fold is not None:
+            self.oof_prediction_ = loss.predict(at_rows(out_of_fold, kept, n_rows))
+            known = np.isfinite(out_of_fold).all(axis=1)
+            weights = None if w is None else w[known]
+            labels = self._labels(loss.predict(out_of_fold[known]))
+            self.oof_score_ = float(accuracy_score(y[known], labels, sample_weight=weights))
         return self
+
+    def _validation(
+        self, X_val: Any, y_val: Any, classes: np.ndarray
+    ) -> tuple[Array, Array] | None:
+        """The rows to stop by, if any, with their labels coded as in the fit."""
+        if X_val is None:
+            return None
+        X_val = validate_data(self, X_val, dtype=DTYPES, reset=False)
+        y_val = column_or_1d(y_val)
+        unknown = np.setdiff1d(y_val, classes)
+        if len(unknown):
+            raise ValueError(f"y_val holds the class {str(unknown[0])!r}, which y does not.")
+        codes = np.searchsorted(classes, y_val)
+        two = len(classes) == 2
+        return X_val, codes[:, None].astype(float) if two else np.eye(len(classes))[codes]
 
     def decision_function(self, X: Any) -> Array:
         """Logits: of shape (n_samples,) for two classes, (n_samples, n_classes) for more.

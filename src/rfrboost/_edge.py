@@ -15,6 +15,16 @@ NEGLIGIBLE_WEIGHT = 1e-60
 
 
 @dataclass(frozen=True)
+class Data:
+    """What a fit is given, as arrays: rows, targets (n, k), weights, and rows to stop by."""
+
+    X: Array
+    y: Array
+    w: Array | None
+    validation: tuple[Array, Array] | None = None
+
+
+@dataclass(frozen=True)
 class TargetScale:
     """y = shift + scale·(what is fitted).
 
@@ -72,6 +82,34 @@ def check_targets(y: Array, loss: Loss) -> None:
             f"y holds values as large as {largest:.3g}; {type(loss).__name__} works in the units "
             f"of y and overflows beyond {LARGEST_TARGET:g}. Rescale y, or use loss='squared_error'."
         )
+
+
+def refuse_validation(data: Data) -> None:
+    """Rows to stop by are of use only where held-out rows decide."""
+    if data.validation is not None:
+        raise ValueError(
+            "X_val and y_val say when to stop adding layers, which n_layers='auto' does (from 50 "
+            "rows on) and a fixed number does not. Set n_layers='auto', or leave them out."
+        )
+
+
+def is_auto(value: object) -> bool:
+    """Whether a parameter is left to the data."""
+    return isinstance(value, str) and value == "auto"
+
+
+def present_rows(sample_weight: Array | None, n_rows: int) -> Array:
+    """Which rows weigh anything."""
+    if sample_weight is None or not sample_weight.max() > 0:
+        return np.ones(n_rows, bool)
+    return np.ldexp(sample_weight, -np.frexp(sample_weight.max())[1]) > NEGLIGIBLE_WEIGHT
+
+
+def at_rows(values: Array, kept: Array, n_rows: int) -> Array:
+    """Values of the rows that were kept, at their places among all; NaN elsewhere."""
+    everywhere = np.full((n_rows, values.shape[1]), np.nan)
+    everywhere[kept] = values
+    return everywhere
 
 
 def weighted_rows(

@@ -11,6 +11,7 @@ all that :class:`FeatureMap` lists. Any scikit-learn transformer works as it is,
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -93,9 +94,14 @@ class DenseFeatures:
         ACTIVATIONS[self.activation].apply(out)
 
     def slopes(self, rows: Array) -> Array:
-        """σ' at every row and neuron: by the chain rule, with ``weights``, all derivatives."""
+        """σ' at every row and neuron."""
         weights = self.weights.astype(np.float64)
         return ACTIVATIONS[self.activation].derivative(product(rows, weights))
+
+    def pullback(self, rows: Array) -> Callable[[Array], Array]:
+        """Cotangents of the features at some rows to those of z, by the chain rule."""
+        slopes, directions = self.slopes(rows), self.weights[:-1].T.astype(np.float64)
+        return lambda cotangent: product(cotangent * slopes, directions)
 
 
 @dataclass(frozen=True)
@@ -131,9 +137,10 @@ class SWIM:
 
     Each neuron is steepest between two training points: its pre-activation is −c at x⁽¹⁾ and
     +c at x⁽²⁾ (0 and 2c for relu). Pairs are drawn in proportion to ‖Δy‖ / ‖Δz‖, or uniformly.
+    ``scale`` is c, or the two ends of a range from which every neuron draws its own.
     """
 
-    scale: float
+    scale: float | tuple[float, float]
     activation: str
     pair_sampling: str = "gradient"
 
@@ -158,13 +165,18 @@ class SWIM:
         second, first = np.divmod(draw(density.ravel(order="F"), n_features, rng), half)
         delta = Z[half:][second] - Z[:half][first]
         distance = np.maximum(np.linalg.norm(delta, axis=1), closest)
-        return self._neurons(Z[:half][first], delta, distance)
+        scale: Any = self.scale
+        if isinstance(self.scale, tuple):
+            scale = rng.uniform(self.scale[0], self.scale[1], n_features)
+        return self._neurons(Z[:half][first], delta, distance, scale)
 
-    def _neurons(self, first: Array, delta: Array, distance: Array) -> DenseFeatures:
+    def _neurons(
+        self, first: Array, delta: Array, distance: Array, scale: float | Array
+    ) -> DenseFeatures:
         """Equation (eqSWIMWeights): c₂ = high − low, c₁ = −low."""
-        low, high = (self.scale * c for c in ACTIVATIONS[self.activation].swim)
+        low, high = (scale * c for c in ACTIVATIONS[self.activation].swim)
         squared = np.where(distance > 0, distance, 1.0)[:, None]
-        directions = (high - low) * (delta / squared) / squared
+        directions = np.reshape(high - low, (-1, 1)) * (delta / squared) / squared
         offsets = low - np.einsum("ij,ij->i", directions, first)
         return DenseFeatures(frozen(np.vstack([directions.T, offsets])), self.activation)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from rfrboost._edge import is_auto
 from rfrboost._forms import (
     COUNT,
     FLAG,
@@ -135,11 +136,14 @@ def inputs_fit(estimator: Any) -> bool:
 
 
 def network_fits(estimator: Any, outputs: int) -> bool:
-    """A network for these inputs and outputs, with a record of every layer."""
+    """A network for these inputs and outputs; a single one has a record of every layer."""
     return (
         inputs_fit(estimator)
         and NETWORK.fits(estimator.network_, estimator.n_features_in_, outputs)
-        and len(estimator.history_) == len(estimator.network_.layers)
+        and (
+            is_auto(getattr(estimator, "n_layers", 0))
+            or len(estimator.history_) == len(estimator.network_.layers)
+        )
     )
 
 

@@ -4,12 +4,11 @@ With G_t = ∂raw/∂Φ_t, equation (eqGradientRepresentationBoostingResNetEquat
 G_{t−1} = G_t + G_t A_t ∂f_t/∂Φ_{t−1}, and each layer adds G_t A_t ∂f_t/∂x to the derivative in x.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from rfrboost._blas import product
 from rfrboost._features import FeatureMap
 from rfrboost._network import Layer, LayerFeatures, Network, centered
 from rfrboost._typing import Array
@@ -44,24 +43,18 @@ def rows_gradient(network: Network, x: Array) -> Array:
 
 def _through(initial: FeatureMap | None, x: Array, G: Array) -> Array:
     """∂raw/∂Φ₀ to ∂raw/∂x: as it is for the identity, else through the first features."""
-    return G if initial is None else FeaturePullback(initial, x)(G)
+    return G if initial is None else pullback(initial, x)(G)
 
 
-class FeaturePullback:
+def pullback(features: Any, rows: Array) -> Callable[[Array], Array]:
     """A feature map's derivative at some rows: cotangents of its features to those of its input."""
-
-    def __init__(self, features: Any, rows: Array) -> None:
-        if not hasattr(features, "slopes"):
-            raise TypeError(
-                f"Features of type {type(features).__name__} have no known derivative, so the "
-                "input gradient is not defined. Use features='swim', 'gaussian', 'uniform' or "
-                "'fourier', or a sampler that returns DenseFeatures."
-            )
-        self.directions = features.weights[:-1].T.astype(np.float64)
-        self.slopes = features.slopes(rows)
-
-    def __call__(self, cotangent: Array) -> Array:
-        return product(cotangent * self.slopes, self.directions)
+    if not hasattr(features, "pullback"):
+        raise TypeError(
+            f"Features of type {type(features).__name__} have no known derivative, so the "
+            "input gradient is not defined. Use features='swim', 'gaussian', 'uniform' or "
+            "'fourier', or a sampler that returns DenseFeatures."
+        )
+    return features.pullback(rows)
 
 
 class LayerPullback:
@@ -69,8 +62,8 @@ class LayerPullback:
 
     def __init__(self, layer: Layer, phi: Array, x: Array) -> None:
         self.layer, maps = layer, layer.features
-        self.from_phi = None if maps.from_phi is None else FeaturePullback(maps.from_phi, phi)
-        self.from_x = None if maps.from_x is None else FeaturePullback(maps.from_x, x)
+        self.from_phi = None if maps.from_phi is None else pullback(maps.from_phi, phi)
+        self.from_x = None if maps.from_x is None else pullback(maps.from_x, x)
 
     def __call__(self, G: Array) -> tuple[Array, Array | float]:
         if self.layer.standardizer is not None:

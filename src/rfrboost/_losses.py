@@ -29,6 +29,8 @@ class Loss(ABC):
     quadratic: bool = False
     #: whether a constant added to all of a row's outputs changes nothing (softmax)
     shift_invariant: bool = False
+    #: whether least squares of y tells what raw should be, up to a scale and a shift
+    least_squares: bool = False
     #: k if the loss depends on raw − y alone and is s^k times as large in units s times as small
     degree: int | None = None
 
@@ -91,6 +93,7 @@ class SquaredError(Loss):
     """½‖raw − y‖² (Appendix "Mean Squared Error Loss")."""
 
     quadratic = True
+    least_squares = True
     degree = 2
 
     def value(self, raw: Array, y: Array) -> Array:
@@ -114,6 +117,7 @@ class Huber(Loss):
     """
 
     delta: float | Array = 1.0
+    least_squares = True
     degree = 2
 
     def in_units(self, scale: float) -> "Huber":
@@ -206,6 +210,8 @@ class Poisson(Loss):
 class BinaryLogLoss(Loss):
     """−log of the probability given to y in {0, 1}, one logit (Appendix "Binary Cross-Entropy")."""
 
+    least_squares = True
+
     def value(self, raw: Array, y: Array) -> Array:
         return np.sum(np.logaddexp(0.0, raw) - y * raw, axis=1)
 
@@ -230,6 +236,7 @@ class SoftmaxLogLoss(Loss):
     """−log softmax_y(raw), y one-hot (Appendix "Categorical Cross-Entropy Loss")."""
 
     shift_invariant = True
+    least_squares = True
 
     def value(self, raw: Array, y: Array) -> Array:
         return self.value_and_gradient(raw, y)[0]

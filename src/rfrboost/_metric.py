@@ -21,6 +21,8 @@ METRIC_ROWS = 256
 # What every direction keeps, in units of the average one: a direction that has not been tried is
 # not known to be useless.
 FLOOR = 0.1
+# Up to this many columns the metric is a full matrix; beyond, a stretch of every column.
+DENSE_COLUMNS = 512
 # Gradients that differ by less than this share of their size differ by rounding.
 CONSTANT = 1e-9
 
@@ -33,15 +35,36 @@ def learned_metric(gradients: Array) -> Array:
     D² numbers are learned from few rows.
     """
     D = gradients.shape[1]
+    if D > DENSE_COLUMNS:
+        return column_metric(gradients)
     steep = (gradients - gradients.mean(axis=0)).transpose(0, 2, 1).reshape(-1, D)
     largest = np.abs(steep).max()
     if largest <= CONSTANT * np.abs(gradients).max():
         return np.eye(D)
-    M = (steep / largest).T @ (steep / largest)
+    M = product((steep / largest).T, steep / largest)
     M *= D / np.trace(M)
     M = (M + np.diag(np.diag(M))) / 2 + FLOOR * np.eye(D)
     values, vectors = eigh(M)
-    return (vectors * np.sqrt(np.maximum(values, FLOOR))) @ vectors.T
+    return product(vectors * np.sqrt(np.maximum(values, FLOOR)), vectors.T)
+
+
+def column_metric(gradients: Array) -> Array:
+    """The diagonal of L alone."""
+    D = gradients.shape[1]
+    steep = np.square(gradients - gradients.mean(axis=0)).sum(axis=(0, 2))
+    if np.sqrt(steep.max() / len(gradients)) <= CONSTANT * np.abs(gradients).max():
+        return np.ones(D)
+    return np.sqrt(steep * (D / steep.sum()) + FLOOR)
+
+
+def stretched(X: Array, L: Array) -> Array:
+    """Rows in the metric: X·L, or column by column where L is a diagonal."""
+    return X * L if L.ndim == 1 else product(X, L)
+
+
+def column_scales(L: Array) -> Array:
+    """How long each column's unit is in the metric."""
+    return L if L.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", L, L))
 
 
 @dataclass(frozen=True)
@@ -56,8 +79,8 @@ class InMetric:
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
         # A map without weights has no gradients either, and is refused before there is a metric.
-        features: Any = self.sampler.sample(product(Z, self.L), Y, n_features, rng)
-        directions = product(self.L, features.weights[:-1])
+        features: Any = self.sampler.sample(stretched(Z, self.L), Y, n_features, rng)
+        directions = stretched(features.weights[:-1].T, self.L.T).T
         return DenseFeatures(
             frozen(np.vstack([directions, features.weights[-1:]])), features.activation
         )

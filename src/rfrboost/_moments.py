@@ -4,6 +4,9 @@ Every sub-problem of the method is a sum over rows, so a pass over row blocks le
 small matrices, and solvers see nothing else.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 from scipy.linalg.blas import dsyr
 
@@ -21,13 +24,14 @@ class Moments:
     precision block by block and summed in double (see :mod:`rfrboost._precision`).
     """
 
-    def __init__(self, n_features: int, n_outputs: int) -> None:
+    def __init__(self, n_features: int, n_outputs: int, rr: bool = True) -> None:
         self.weight = 0.0
         self.f = np.zeros(n_features)
         self.r = np.zeros(n_outputs)
         self.ff = np.zeros((n_features, n_features), order="F")
         self.fr = np.zeros((n_features, n_outputs))
-        self.rr = np.zeros((n_outputs, n_outputs))
+        # Where outputs are many and nobody asks for it, Σw·rrᵀ would be most of the work.
+        self.rr: Any = np.zeros((n_outputs, n_outputs)) if rr else None
 
     def add(self, F: Array, R: Array, w: Array | None) -> None:
         """Take in a block of rows."""
@@ -37,14 +41,15 @@ class Moments:
             root = np.sqrt(w)[:, None]
             F, R1 = F * root.astype(F.dtype), R1 * root
         r1f = product(R1.astype(F.dtype, copy=False).T, F)
-        rr1 = product(R1.T, R1)
         # Single-precision products of a block are summed in double.
         np.add(self.ff, gram(F), out=self.ff)
         self.fr += r1f[:-1].T
         self.f += r1f[-1]
-        self.rr += rr1[:-1, :-1]
+        rr1 = product(R1.T, R1 if self.rr is not None else R1[:, -1:])
         self.r += rr1[:-1, -1]
         self.weight += rr1[-1, -1]
+        if self.rr is not None:
+            self.rr += rr1[:-1, :-1]
 
     def center(self) -> None:
         """Turn second moments into those about the mean: what an intercept leaves to fit.
@@ -55,8 +60,25 @@ class Moments:
         about_zero = np.diag(self.ff).copy()
         self.ff = dsyr(-1.0 / self.weight, self.f, lower=1, a=self.ff, overwrite_a=1)
         self.fr -= np.outer(self.f, self.r) / self.weight
-        self.rr -= np.outer(self.r, self.r) / self.weight
+        if self.rr is not None:
+            self.rr -= np.outer(self.r, self.r) / self.weight
         constant = np.diag(self.ff) <= CONSTANT * about_zero
-        self.ff[constant] = 0.0
-        self.ff[:, constant] = 0.0
-        self.fr[constant] = 0.0
+        if constant.any():
+            self.ff[constant] = 0.0
+            self.ff[:, constant] = 0.0
+            self.fr[constant] = 0.0
+
+
+def merged(parts: Iterable[Moments]) -> Moments:
+    """The moments of all rows of several."""
+    parts = list(parts)
+    total = Moments(len(parts[0].f), len(parts[0].r), parts[0].rr is not None)
+    for part in parts:
+        total.weight += part.weight
+        total.f += part.f
+        total.r += part.r
+        total.ff += part.ff
+        total.fr += part.fr
+        if total.rr is not None:
+            total.rr += part.rr
+    return total

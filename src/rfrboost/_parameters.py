@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from rfrboost._activations import ACTIVATIONS
+from rfrboost._activations import CHOICES
 from rfrboost._boost import Recipe
+from rfrboost._edge import is_auto
 from rfrboost._features import IID, SWIM, Fourier, Sampler, TransformerSampler
 from rfrboost._losses import (
     Huber,
@@ -37,21 +39,27 @@ FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "feature_scale": [POSITIVE],
     "pair_sampling": [StrOptions({"gradient", "uniform"})],
-    "activation": [StrOptions(set(ACTIVATIONS))],
+    "activation": [StrOptions(CHOICES)],
 }
+
+AUTO = StrOptions({"auto"})
 
 BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     **FEATURE_CONSTRAINTS,
-    "n_layers": [Interval(Integral, 0, None, closed="left")],
-    "n_features": [WIDTH, tuple],
+    "features": [*FEATURE_CONSTRAINTS["features"], AUTO],
+    "feature_scale": [POSITIVE, AUTO],
+    "n_layers": [Interval(Integral, 0, None, closed="left"), AUTO],
+    "n_features": [WIDTH, tuple, AUTO],
     "initial": [StrOptions({"identity", "swim", "gaussian", "uniform"})],
     "initial_scale": [POSITIVE, None],
     "hidden_dim": [WIDTH, None],
-    "learning_rate": [POSITIVE, tuple],
-    "l2_head": [NONNEGATIVE],
-    "l2_step": [NONNEGATIVE],
+    "learning_rate": [POSITIVE, tuple, AUTO],
+    "l2_head": [NONNEGATIVE, AUTO],
+    "l2_step": [NONNEGATIVE, AUTO],
     "normalize": ["boolean"],
-    "metric": [StrOptions({"identity", "agop"})],
+    "metric": [StrOptions({"identity", "agop", "auto"})],
+    "n_bags": [Interval(Integral, 1, 100, closed="both")],
+    "max_seconds": [POSITIVE, None],
     "sample_splitting": ["boolean"],
     "random_state": ["random_state"],
     "warm_start": ["boolean"],
@@ -59,10 +67,28 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 DEFAULT_HIDDEN_DIM = 512
+# What "auto" stands for in a single network of the paper, which has nothing to choose by.
+CAREFUL: dict[str, Any] = {
+    "n_layers": 6,
+    "features": "swim",
+    "n_features": (512, 512),
+    "feature_scale": 0.5,
+    "learning_rate": 0.5,
+    "l2_head": 1e-3,
+    "l2_step": 1e-2,
+    "metric": "identity",
+}
+
+
+def careful(params: Any) -> SimpleNamespace:
+    """The parameters of an estimator, fixed numbers where they say "auto"."""
+    values = params.get_params(deep=False)
+    left = {name: v for name, v in CAREFUL.items() if is_auto(values[name])}
+    return SimpleNamespace(**{**values, **left})
 
 
 def sampler_for(
-    features: Any, scale: float, activation: str, pair_sampling: str = "gradient"
+    features: Any, scale: Any, activation: str, pair_sampling: str = "gradient"
 ) -> Sampler:
     """The sampler a ``features`` parameter stands for."""
     named: dict[str, Sampler] = {
@@ -190,6 +216,7 @@ def recipe_for(
     params: Any, loss: Loss, target_scale: float, n_rows: int, n_columns: int, seed: int
 ) -> Recipe:
     """The recipe that an estimator's parameters describe."""
+    params = careful(params)
     initial, hidden_dim = initial_for(params, n_columns)
     n_parts = max(params.n_layers, 1) if params.sample_splitting else 1
     if n_parts > n_rows:

@@ -4,9 +4,12 @@ The table that model files are made from. A new kind of layer, step, feature map
 more ``Kind`` in its family here; nothing else knows the kinds by name.
 """
 
+from typing import Any
+
 import numpy as np
 
 from rfrboost._activations import ACTIVATIONS
+from rfrboost._bumps import Bumps, Distances
 from rfrboost._edge import TargetScale
 from rfrboost._features import DenseFeatures
 from rfrboost._forms import (
@@ -19,6 +22,7 @@ from rfrboost._forms import (
     Numbers,
     Part,
     Plain,
+    State,
     choice,
     is_number,
 )
@@ -40,8 +44,49 @@ from rfrboost._network import (
     Standardizer,
 )
 
+SHARE = Plain("a number from 0 to 1", lambda v: is_number(v) and 0 <= v <= 1)
+
+
+class Metric:
+    """A matrix, or its diagonal alone."""
+
+    def write(self, value: Any, where: str) -> State:
+        return Numbers(np.ndim(value)).write(value, where)
+
+    def read(self, state: State, where: str) -> Any:
+        return Numbers(1 if np.ndim(state) == 1 else 2).read(state, where)
+
+
+#: told the number of columns
+DISTANCES = Part(
+    Kind(
+        Distances,
+        {
+            "L": Metric(),
+            "spans": Numbers(1),
+            "euclidean_unit": POSITIVE_NUMBER,
+            "absolute_unit": POSITIVE_NUMBER,
+        },
+        lambda d, columns: (
+            d.L.shape in ((columns,), (columns, columns)) and d.spans.shape == (columns,)
+        ),
+    ),
+)
+
 #: told the number of columns of what the features are of
 FEATURE_MAP = Part(
+    Kind(
+        Bumps,
+        {
+            "centres": Numbers(2, single=True),
+            "distances": DISTANCES,
+            "reach": POSITIVE_NUMBER,
+            "mix": SHARE,
+        },
+        lambda m, columns: (
+            m.centres.shape[1] == columns and m.width > 0 and DISTANCES.fits(m.distances, columns)
+        ),
+    ),
     Kind(
         DenseFeatures,
         {"weights": Numbers(2, single=True), "activation": choice(ACTIVATIONS)},

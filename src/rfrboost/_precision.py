@@ -29,6 +29,15 @@ def gram_dtype(l2: float, n_rows: int, n_features: int, bound: float) -> type[np
     return np.float32 if safe and worthwhile else np.float64
 
 
+def bagged_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
+    """The same where every layer is judged by rows that it has not seen.
+
+    There SAFETY may be 1: what one layer gets slightly wrong is in the residuals of the next.
+    """
+    safe = np.isfinite(bound) and l2 >= UNIT_ROUNDOFF * n_features * bound**2
+    return np.float32 if safe else np.float64
+
+
 def representable(weights: np.ndarray, largest_input: float) -> bool:
     """Whether float32 pre-activations keep enough digits for these weights and inputs."""
     return bool(np.abs(weights).max(initial=0.0) < LARGEST and largest_input < LARGEST)

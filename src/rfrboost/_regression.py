@@ -5,10 +5,20 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from rfrboost._base import DTYPES, NetworkEstimator
-from rfrboost._edge import NO_SCALE, TargetScale, check_targets, target_scale, weighted_rows
+from rfrboost._edge import (
+    NO_SCALE,
+    Data,
+    TargetScale,
+    at_rows,
+    check_targets,
+    present_rows,
+    target_scale,
+    weighted_rows,
+)
 from rfrboost._fitted import REGRESSOR
 from rfrboost._parameters import fitted_loss, loss_for
 from rfrboost._typing import Array
@@ -20,9 +30,13 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
     _fitted_state = REGRESSOR
     _target_scale: TargetScale
     _y_is_1d: bool
+    oof_prediction_: Array
+    oof_score_: float
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -32,7 +46,10 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         y : array-like of shape (n_samples,) or (n_samples, d)
             One target or several.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; integer weights mean repeated rows.
+            Weights; integer weights mean repeated rows (with ``n_layers="auto"`` up to which rows
+            are held out together).
+        X_val, y_val : array-like, optional
+            Rows to stop by, for ``n_layers="auto"``: one member is then fitted to all of X and y.
 
         Returns
         -------
@@ -43,6 +60,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         w = None
         if sample_weight is not None:
             w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        kept = present_rows(w, len(y))
         X, Y, w = weighted_rows(X, Y, w)
         named = loss_for(self.loss, self.quantile)
         check_targets(Y, named)
@@ -51,11 +69,29 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         if fitted is not None:
             # The heads of the layers there are speak in the units of their own fit.
             scale = self._target_scale
-        Y = scale.shrink(Y)
-        loss = fitted_loss(self.loss, self.quantile, scale.scale, Y, w)
-        self._fit_network(X, Y, w, loss, scale.scale, fitted)
+        data = Data(X, scale.shrink(Y), w, self._validation(X_val, y_val, Y.shape[1], scale))
+        loss = fitted_loss(self.loss, self.quantile, scale.scale, data.y, w)
+        out_of_fold = self._fit_network(data, loss, scale.scale, fitted)
         self._target_scale, self._y_is_1d = scale, y.ndim == 1
+        if out_of_fold is not None:
+            self.oof_prediction_ = self._predictions(at_rows(out_of_fold, kept, len(y)))
+            known = np.isfinite(out_of_fold).all(axis=1)
+            weights = None if w is None else w[known]
+            predicted = self._predictions(out_of_fold[known])
+            self.oof_score_ = float(r2_score(Y[known], predicted, sample_weight=weights))
         return self
+
+    def _validation(
+        self, X_val: Any, y_val: Any, n_outputs: int, scale: TargetScale
+    ) -> tuple[Array, Array] | None:
+        """The rows to stop by, if any, in the units of the fit."""
+        if X_val is None:
+            return None
+        X_val = validate_data(self, X_val, dtype=DTYPES, reset=False)
+        Y_val = check_array(y_val, dtype=float, ensure_2d=False).reshape(len(X_val), -1)
+        if Y_val.shape[1] != n_outputs:
+            raise ValueError(f"y_val has {Y_val.shape[1]} outputs, but y has {n_outputs}.")
+        return X_val, scale.shrink(Y_val)
 
     def predict(self, X: Any) -> Array:
         """Predict the target.

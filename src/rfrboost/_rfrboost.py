@@ -1,4 +1,4 @@
-"""RFRBoostRegressor and RFRBoostClassifier: parameters and their documentation."""
+"""RFRBoostRegressor: its parameters and their documentation."""
 
 from numbers import Real
 from typing import Any, ClassVar
@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from rfrboost._boost import Recipe
-from rfrboost._classification import NetworkClassifier
 from rfrboost._losses import Loss
 from rfrboost._parameters import BOOST_CONSTRAINTS, recipe_for
 from rfrboost._regression import NetworkRegressor
@@ -15,19 +14,23 @@ from rfrboost._regression import NetworkRegressor
 class RFRBoostRegressor(NetworkRegressor):
     """Random feature representation boosting for regression.
 
-    A residual network Φ_t = Φ_{t−1} + η A_t f_t(x, Φ_{t−1}) is built layer by layer from random
-    features f_t. Nothing is trained by gradient descent through the network: A_t and the linear
-    head W_t solve convex problems,
+    With its defaults it needs no tuning: linear members, boosted ones and ones of bumps around the
+    training rows, in a metric that the boosted ones learn, are bagged over ``n_bags`` folds,
+    stopped by the rows they hold out, and weighted by them. Under 50 rows it is one network.
+
+    With ``n_layers`` a number it is the paper's algorithm. A residual network
+    Φ_t = Φ_{t−1} + η A_t f_t(x, Φ_{t−1}) is built layer by layer from random features f_t. A_t and
+    the linear head W_t solve convex problems,
 
         (1/n) Σ w_i ‖y_i − W_tᵀΦ_t(x_i) − b‖² + l2_head·‖W_t‖²
 
-    for the head under squared error, and a regularised least squares for A_t. X should be
-    standardised: features are drawn by distances between rows.
+    for the head under squared error, and a regularised least squares for A_t.
 
     Parameters
     ----------
-    n_layers : int, default=6
-        T. With 0 the model is linear in Φ₀.
+    n_layers : int or "auto", default="auto"
+        T (0: linear in Φ₀). "auto" fits the ensemble: other parameters at "auto" are then chosen
+        by held-out rows, numbers kept. With a number here, "auto" there is the fixed value named.
     strategy : {"gradient", "greedy"}, default="gradient"
         "gradient" (Algorithm 2, any loss) fits the functional gradient and searches along it;
         "greedy" (Algorithm 1, squared error) minimises the training objective over A_t.
@@ -39,16 +42,19 @@ class RFRBoostRegressor(NetworkRegressor):
         :class:`rfrboost.Loss` may be passed.
     quantile : float, default=0.5
         The level for ``loss="quantile"``.
-    features : {"swim", "gaussian", "uniform", "fourier"} or object, default="swim"
-        f_t. "swim" neurons are placed between pairs of training points; "gaussian" ones have
-        weights and offsets N(0, scale²/D), "uniform" ones U(±scale/√D), "fourier" are cosines.
+    features : {"auto", "swim", "gaussian", "uniform", "fourier"} or object, default="auto"
+        f_t; "auto" is "swim", and in the ensemble members of bumps besides. "swim" neurons are
+        placed between pairs of training points; "gaussian" ones have weights and offsets
+        N(0, scale²/D), "uniform" ones U(±scale/√D), "fourier" are cosines.
         Any scikit-learn transformer, or an object with ``n_rows`` and ``sample`` (see
         :class:`rfrboost.Sampler`), works too.
-    n_features : int or (int, int), default=(512, 512)
-        p, or how many features from Φ and how many from x. An int is shared out evenly.
-    feature_scale : float, default=0.5
+    n_features : int, (int, int) or "auto", default="auto"
+        p, or how many features from Φ and how many from x. An int is shared out evenly. The
+        ensemble's features are all of x, as many as these together. Fixed: (512, 512).
+    feature_scale : float or "auto", default="auto"
         For SWIM the constant c: a neuron's pre-activation is −c and +c at its two points. For
-        the others the scale of the weights.
+        the others the scale of the weights. In the ensemble "auto" lets every SWIM neuron draw
+        its own; fixed: 0.5.
     pair_sampling : {"gradient", "uniform"}, default="gradient"
         SWIM pairs in proportion to ‖Δy‖/‖ΔΦ‖, or uniformly.
     activation : {"tanh", "relu", "sigmoid", "sin", "cos"}, default="tanh"
@@ -59,18 +65,26 @@ class RFRBoostRegressor(NetworkRegressor):
         ``feature_scale`` for Φ₀, where it should differ.
     hidden_dim : int, default=None
         D, the width of Φ, for an ``initial`` other than the identity (None: 512).
-    learning_rate : float or (float, float), default=0.5
-        η, or (c, s) for the schedule η_t = c·t^(−s) of the regret bound.
-    l2_head : float, default=1e-3
-        λ for W_t, on the scale of a mean over rows. 0 means none.
-    l2_step : float, default=1e-2
+    learning_rate : float, (float, float) or "auto", default="auto"
+        η, or (c, s) for the schedule η_t = c·t^(−s) of the regret bound. Fixed: 0.5.
+    l2_head : float or "auto", default="auto"
+        λ for W_t (in the ensemble, for the linear members), on the scale of a mean over rows. 0
+        means none. Fixed: 1e-3.
+    l2_step : float or "auto", default="auto"
         λ for A_t, likewise. Under "greedy" its unit is that of y², as in the paper's objective.
+        Fixed: 1e-2.
     normalize : bool, default=False
         Standardise Φ after each layer, with the training rows' statistics.
-    metric : {"identity", "agop"}, default="identity"
+    metric : {"auto", "identity", "agop"}, default="auto"
         How distances between inputs are measured where features of x are drawn. "identity" is the
         paper's. "agop" learns it from the model itself: by the average outer product of the
-        gradients that the layers so far have, so that inputs that do not matter fade.
+        gradients that the layers so far have, so that inputs that do not matter fade. "auto" is
+        "agop" in the ensemble; fixed: "identity".
+    n_bags : int, default=5
+        Members of the ensemble, each of which holds out one of so many folds. With 1 there is one
+        member, which holds out a fifth of the rows.
+    max_seconds : float, default=None
+        A limit for an automatic fit, which then ends with the best it has.
     sample_splitting : bool, default=False
         Fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes. Equal rows may then
         fall into different parts, so that weights are no longer the same as repeated rows.
@@ -85,9 +99,18 @@ class RFRBoostRegressor(NetworkRegressor):
     Attributes
     ----------
     network_ : Network
-        The fitted model: frozen arrays.
+        The fitted model: frozen arrays. Of an ensemble, Φ are the members' predictions and the
+        head is their mean.
+    oof_prediction_ : ndarray
+        Of an ensemble: for every training row the prediction of what was fitted without it.
+    oof_score_ : float
+        R² of these predictions.
+    feature_importances_ : ndarray of shape (n_features_in,)
+        Of an ensemble: shares of the mean squared input gradient, columns in units of their
+        standard deviations.
     history_ : list of dict
-        For every layer: ``layer``; ``loss``, the mean training loss (½‖y − ŷ‖² for squared error);
+        For every layer: ``layer``; ``loss``, the mean training loss (in an ensemble, the held-out
+        loss; ½‖y − ŷ‖² for squared error);
         ``step_length``, α_t for the normalised gradient (greedy: 1, or the scalar A);
         ``gradient_norm``, that of the functional gradient in L₂; ``seconds``.
     n_features_in_, feature_names_in_
@@ -96,13 +119,10 @@ class RFRBoostRegressor(NetworkRegressor):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
     >>> from rfrboost import RFRBoostRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), RFRBoostRegressor(n_layers=2, random_state=0))
-    >>> model.fit(X[:300], y[:300]).predict(X[300:]).shape
-    (142,)
+    >>> RFRBoostRegressor(random_state=0).fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.5
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -115,25 +135,27 @@ class RFRBoostRegressor(NetworkRegressor):
 
     def __init__(
         self,
-        n_layers: int = 6,
+        n_layers: int | str = "auto",
         *,
         strategy: str = "gradient",
         step_matrix: str = "dense",
         loss: str | Loss = "squared_error",
         quantile: float = 0.5,
-        features: Any = "swim",
-        n_features: int | tuple[int, int] = (512, 512),
-        feature_scale: float = 0.5,
+        features: Any = "auto",
+        n_features: int | tuple[int, int] | str = "auto",
+        feature_scale: float | str = "auto",
         pair_sampling: str = "gradient",
         activation: str = "tanh",
         initial: str = "identity",
         initial_scale: float | None = None,
         hidden_dim: int | None = None,
-        learning_rate: float | tuple[float, float] = 0.5,
-        l2_head: float = 1e-3,
-        l2_step: float = 1e-2,
+        learning_rate: float | tuple[float, float] | str = "auto",
+        l2_head: float | str = "auto",
+        l2_step: float | str = "auto",
         normalize: bool = False,
-        metric: str = "identity",
+        metric: str = "auto",
+        n_bags: int = 5,
+        max_seconds: float | None = None,
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
@@ -157,112 +179,8 @@ class RFRBoostRegressor(NetworkRegressor):
         self.l2_step = l2_step
         self.normalize = normalize
         self.metric = metric
-        self.sample_splitting = sample_splitting
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-
-    def _recipe(self, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int) -> Recipe:
-        return recipe_for(self, loss, scale, n_rows, n_columns, seed)
-
-
-class RFRBoostClassifier(NetworkClassifier):
-    """Random feature representation boosting for classification.
-
-    Algorithm 2 with the logistic loss: one logit for two classes, softmax for more. Each layer
-    regresses Y − p on random features, searches along that direction, and refits the head
-
-        (1/n) Σ w_i·log_loss(W_tᵀΦ_t(x_i) + b, y_i) + l2_head·‖W_t‖²
-
-    (scikit-learn's C is 1/(2·n·l2_head)). X should be standardised.
-
-    Parameters
-    ----------
-    n_layers : int, default=6
-        T. With 0 the model is logistic regression on Φ₀.
-    strategy : {"gradient"}, default="gradient"
-        Algorithm 2; the greedy closed forms exist for squared error only.
-    step_matrix : {"dense"}, default="dense"
-        The form of A_t.
-    loss : {"log_loss"}, default="log_loss"
-    features, n_features, feature_scale, pair_sampling, activation
-        The random features f_t, as in :class:`RFRBoostRegressor`.
-    initial, initial_scale, hidden_dim
-        Φ₀ and its width D, as in :class:`RFRBoostRegressor`.
-    learning_rate : float or (float, float), default=0.5
-        η, or (c, s) for the schedule η_t = c·t^(−s).
-    l2_head : float, default=1e-3
-        λ for W_t, on the scale of a mean over rows. 0 means none.
-    l2_step : float, default=1e-2
-        λ for A_t, likewise.
-    normalize, metric, sample_splitting, random_state, warm_start, verbose
-        As in :class:`RFRBoostRegressor`.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-        The class labels, sorted.
-    network_, history_, n_features_in_, feature_names_in_
-        As in :class:`RFRBoostRegressor`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from rfrboost import RFRBoostClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> RFRBoostClassifier(n_layers=2, random_state=0).fit(X, y).score(X, y) > 0.95
-    True
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BOOST_CONSTRAINTS,
-        "strategy": [StrOptions({"gradient"})],
-        "step_matrix": [StrOptions({"dense"})],
-        "loss": [StrOptions({"log_loss"})],
-    }
-
-    def __init__(
-        self,
-        n_layers: int = 6,
-        *,
-        strategy: str = "gradient",
-        step_matrix: str = "dense",
-        loss: str = "log_loss",
-        features: Any = "swim",
-        n_features: int | tuple[int, int] = (512, 512),
-        feature_scale: float = 0.5,
-        pair_sampling: str = "gradient",
-        activation: str = "tanh",
-        initial: str = "identity",
-        initial_scale: float | None = None,
-        hidden_dim: int | None = None,
-        learning_rate: float | tuple[float, float] = 0.5,
-        l2_head: float = 1e-3,
-        l2_step: float = 1e-2,
-        normalize: bool = False,
-        metric: str = "identity",
-        sample_splitting: bool = False,
-        random_state: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.n_layers = n_layers
-        self.strategy = strategy
-        self.step_matrix = step_matrix
-        self.loss = loss
-        self.features = features
-        self.n_features = n_features
-        self.feature_scale = feature_scale
-        self.pair_sampling = pair_sampling
-        self.activation = activation
-        self.initial = initial
-        self.initial_scale = initial_scale
-        self.hidden_dim = hidden_dim
-        self.learning_rate = learning_rate
-        self.l2_head = l2_head
-        self.l2_step = l2_step
-        self.normalize = normalize
-        self.metric = metric
+        self.n_bags = n_bags
+        self.max_seconds = max_seconds
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start

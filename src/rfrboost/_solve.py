@@ -5,11 +5,14 @@ from. Where G + sI is singular to working precision, the eigenvalues decide what
 solved for, and the rest of the solution is zero.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.blas import dsymm, dsymv
 from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
+from rfrboost._blas import product
 from rfrboost._typing import Array
 
 # A pivot below this share of its diagonal entry is rounding noise, per unit of dimension.
@@ -17,6 +20,9 @@ NOISE = 8 * np.finfo(float).eps
 # Relative residual a refined solution must reach: far below the error of a single-precision G.
 REFINED = 1e-8
 REFINEMENTS = 8
+KERNEL_REFINED = 1e-4
+# Rows of a single-precision matrix that are taken to double precision at a time.
+CHUNK = 512
 
 
 def solve(G: Array, s: float, B: Array, single: bool = False) -> Array:
@@ -54,21 +60,64 @@ def _well_determined(L: Array, G: Array, s: float) -> bool:
 def _solve_refined(G: Array, s: float, B: Array) -> Array | None:
     """Single-precision Cholesky as the solver of an iterative refinement; None if it stalls."""
     L, failed = spotrf(_shifted(G, s, np.float32), lower=1, clean=0, overwrite_a=1)
-    if failed:
-        return None
+    return None if failed else _refined(L, lambda X: multiply(G, X), s, B)
+
+
+def _refined(
+    L: Array, times: Callable[[Array], Array], s: float, B: Array, goal: float = REFINED
+) -> Array | None:
+    """The solution by corrections through a single-precision factor ``L``; None if they stall."""
     X, residual = np.zeros_like(B), B
-    size = goal = norm(B)
+    size = whole = norm(B)
     for _ in range(REFINEMENTS):
-        if size <= REFINED * goal:
+        if size <= goal * whole:
             return X
         # Scaled to size one, because residuals shrink below what single precision can hold.
         correction, _ = spotrs(L, (residual / size).astype(np.float32), lower=1)
         X = X + size * correction
-        residual = B - multiply(G, X) - s * X
+        residual = B - times(X) - s * X
         size, previous = norm(residual), size
         if not size < 0.5 * previous:
             return None
     return None
+
+
+def solve_kernel(K: Array, held: slice, s: float, B: Array) -> Array:
+    """X = (K' + sI)⁻¹B, K' a symmetric single-precision K without its rows and columns ``held``.
+
+    A single-precision factor, refined with products summed in double until the residual is below
+    any noise in B; ``solve`` where that stalls. K itself stays as it is: it may be large.
+    """
+    A = without(K, held)
+    np.einsum("ii->i", A)[...] += np.float32(s)
+    L, failed = spotrf(A, lower=1, clean=0, overwrite_a=1)
+
+    def times(X: Array) -> Array:
+        zeros = np.zeros((held.stop - held.start, X.shape[1]))
+        whole = np.vstack([X[: held.start], zeros, X[held.start :]])
+        moved = in_double(K, whole)
+        return np.vstack([moved[: held.start], moved[held.stop :]])
+
+    X = None if failed else _refined(L, times, s, B, KERNEL_REFINED)
+    return X if X is not None else solve(without(K, held).astype(float), s, B)
+
+
+def without(K: Array, held: slice) -> Array:
+    """A symmetric matrix without some rows and columns, in Fortran order, by copies of blocks."""
+    K = K if K.flags.f_contiguous else K.T
+    a, b, n = held.start, held.stop, len(K)
+    A = np.empty((n - b + a, n - b + a), K.dtype, order="F")
+    for columns, to in ((slice(0, a), slice(0, a)), (slice(b, n), slice(a, None))):
+        A[:a, to] = K[:a, columns]
+        A[a:, to] = K[b:, columns]
+    return A
+
+
+def in_double(K: Array, X: Array) -> Array:
+    """K·X for a symmetric K, taken to double precision some columns at a time."""
+    K = K if K.flags.f_contiguous else K.T
+    starts = range(0, len(K), CHUNK)
+    return np.vstack([product(K[:, i : i + CHUNK].astype(float).T, X) for i in starts])
 
 
 def norm(A: Array) -> float:

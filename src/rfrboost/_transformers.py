@@ -10,7 +10,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfrboost._activations import ACTIVATIONS
+from rfrboost._activations import CHOICES
 from rfrboost._edge import check_inputs
 from rfrboost._features import IID, SWIM, Fourier, Sampler
 from rfrboost._fitted import FEATURES
@@ -120,7 +120,7 @@ class SWIMFeatures(RandomFeatures):
         "n_features": [WIDTH],
         "feature_scale": [POSITIVE],
         "pair_sampling": [StrOptions({"gradient", "uniform"})],
-        "activation": [StrOptions(set(ACTIVATIONS))],
+        "activation": [StrOptions(CHOICES)],
         "random_state": ["random_state"],
     }
 
@@ -164,7 +164,7 @@ class GaussianFeatures(RandomFeatures):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_features": [WIDTH],
         "feature_scale": [POSITIVE],
-        "activation": [StrOptions(set(ACTIVATIONS))],
+        "activation": [StrOptions(CHOICES)],
         "random_state": ["random_state"],
     }
 

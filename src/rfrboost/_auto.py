@@ -1,0 +1,218 @@
+"""The model that needs no tuning: three families of bagged members, put together by held-out rows.
+
+*Linear* members start. *Boosted* members go on from them by random feature layers, as many as
+lower the loss on the rows they hold out, and learn a metric on the way. *Kernel* members put
+bumps around the training rows in that metric. What comes out is one network: Φ is the members'
+predictions, each layer adds to them, and the head is their mean.
+"""
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.random import Generator, SeedSequence, default_rng
+
+from rfrboost._bagged import Boosted, Piece, Settings, boost_members
+from rfrboost._bags import Bags, bag, bag_apart
+from rfrboost._blas import product
+from rfrboost._boost import LayerRecord, Watch
+from rfrboost._features import DenseFeatures, Sampler
+from rfrboost._gradients import input_gradient
+from rfrboost._kernel import KernelFit, KernelPiece, fit_kernel
+from rfrboost._losses import Loss
+from rfrboost._network import Head, Layer, LayerFeatures, LowRankStep, Network, centered
+from rfrboost._stacking import stack
+from rfrboost._typing import Array, frozen
+
+# Rows whose gradients say how much each column matters.
+IMPORTANCE_ROWS = 64
+# Penalties of the linear start, from none to speak of to nearly a constant.
+LINEAR_PENALTIES = tuple(10.0 ** np.arange(-5, 1.6, 0.5))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an automatic fit is told; each number may have been set by the user."""
+
+    loss: Loss
+    n_bags: int
+    strata: bool
+    n_layers: int
+    learning_rate: float
+    n_features: int | None
+    linear_penalties: tuple[float, ...]
+    step_penalties: tuple[float, ...]
+    sampler: Sampler
+    bumps: bool
+    learns_metric: bool
+    max_seconds: float | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class AutoFit:
+    """The network, and for every row its raw out-of-fold prediction (NaN where there is none)."""
+
+    network: Network
+    out_of_fold: Array
+    rounds: tuple[LayerRecord, ...]
+
+
+def fit_auto(
+    X: Array,
+    y: Array,
+    w: Array | None,
+    validation: tuple[Array, Array] | None,
+    plan: Plan,
+    watch: Watch,
+) -> AutoFit:
+    """Fit the three families and put them together."""
+    deadline = np.inf if plan.max_seconds is None else perf_counter() + plan.max_seconds
+    loss, rng = plan.loss, default_rng(SeedSequence(plan.seed))
+    mean = frozen(np.average(X, axis=0, weights=w))
+    bags = cut(centered(X, mean), y, w, mean, validation, plan, rng)
+
+    def more_time() -> bool:
+        return perf_counter() < deadline
+
+    start = constants(bags, loss)
+    linear = boost_members(bags, start, loss, linear_settings(plan, bags), rng, more_time, ignore)
+    start = start + linear_raw(bags, linear)
+    boosted = boost_members(bags, start, loss, settings(plan, bags), rng, more_time, watch)
+    kernel = None
+    if plan.bumps and loss.least_squares and more_time():
+        kernel = fit_kernel(bags, boosted.metrics, rng, more_time)
+
+    held = bags.held_out()
+    families = [linear.out_of_fold, boosted.out_of_fold]
+    families += [] if kernel is None else [kernel.out_of_fold]
+    v, b = stack(families, bags.y[held], bags.w[held], loss)
+    combined = np.full((len(bags.y), len(b)), np.nan)
+    combined[held] = np.einsum("f,fnd->nd", v, np.stack(families)) + b
+    network = assemble(bags, mean, loss, linear, boosted, kernel, v, b)
+    return AutoFit(network, combined[bags.origin[: len(y)]], boosted.rounds)
+
+
+def ignore(record: LayerRecord) -> None:
+    """Nobody watches the linear start."""
+
+
+def cut(
+    x: Array,
+    y: Array,
+    w: Array | None,
+    mean: Array,
+    validation: tuple[Array, Array] | None,
+    plan: Plan,
+    rng: Generator,
+) -> Bags:
+    """Bags of the rows, or one member that holds out the rows given for that."""
+    if validation is not None:
+        return bag_apart(x, y, w, (centered(validation[0], mean), validation[1]), rng)
+    return bag(x, y, w, plan.n_bags, plan.strata, rng)
+
+
+def constants(bags: Bags, loss: Loss) -> Array:
+    """Every member's best constant, as predictions (n, members, d)."""
+    starts = [loss.start(bags.y[i], bags.w[i]) for i in map(bags.training, bags.members)]
+    return np.tile(np.stack(starts), (len(bags.y), 1, 1))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of x as features, and a sampler that has nothing else to draw."""
+
+    width: int
+    bound = np.inf
+    dtype = np.dtype(np.float64)
+
+    def astype(self, dtype: type[np.floating], largest_input: float) -> "Columns":
+        return self
+
+    def __call__(self, rows: Array, out: Array) -> None:
+        out[...] = rows[:, :-1]
+
+    def n_rows(self, n_features: int) -> int:
+        return 1
+
+    def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> "Columns":
+        return self
+
+
+def linear_settings(plan: Plan, bags: Bags) -> Settings:
+    """The linear start is one layer whose features are the columns, taken in full."""
+    D = bags.x.shape[1] - 1
+    return Settings(1, 1.0, D, plan.linear_penalties, Columns(D), False)
+
+
+def settings(plan: Plan, bags: Bags) -> Settings:
+    """Half as many features as rows where rows are few."""
+    p = plan.n_features or int(np.clip(len(bags.y) // 2, 64, 512))
+    penalties = plan.step_penalties
+    return Settings(
+        plan.n_layers, plan.learning_rate, p, penalties, plan.sampler, plan.learns_metric
+    )
+
+
+def linear_raw(bags: Bags, linear: Boosted) -> Array | float:
+    """What the linear layer, if there is one, adds to the constants."""
+    if not linear.layers:
+        return 0.0
+    raw = np.zeros((len(bags.y), len(bags.members), linear.out_of_fold.shape[1]))
+    for piece in linear.layers[0]:
+        moved = product(bags.x[:, :-1], piece.C) + piece.c
+        for i, k in enumerate(piece.group):
+            d = raw.shape[2]
+            raw[:, bags.members.index(k)] += moved[:, i * d : (i + 1) * d]
+    return raw
+
+
+def assemble(
+    bags: Bags,
+    mean: Array,
+    loss: Loss,
+    linear: Boosted,
+    boosted: Boosted,
+    kernel: KernelFit | None,
+    v: Array,
+    b: Array,
+) -> Network:
+    """One network of all families, weighted: its Φ are the members' predictions."""
+    m, d = len(bags.members), len(b)
+    matrix = np.zeros((bags.x.shape[1], m * d))
+    matrix[-1] = (v[0] + v[1]) * constants(bags, loss)[0].ravel() + np.tile(b, m)
+    for piece in linear.layers[0] if linear.layers else ():
+        into = member_columns(bags, piece.group, d)
+        matrix[:, into] += (v[0] + v[1]) * np.vstack([piece.C, piece.c])
+    layers = [
+        as_layer(piece, v[1], bags, d) for layer in boosted.layers for piece in layer if v[1] > 0
+    ]
+    if kernel is not None and v[2] > 0:
+        layers += [as_layer(piece, v[2], bags, d) for piece in kernel.pieces]
+    average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])
+    head = Head(frozen(average))
+    initial = DenseFeatures(frozen(matrix), "identity")
+    return Network(mean, initial, tuple(layers), (head,) * (len(layers) + 1))
+
+
+def member_columns(bags: Bags, group: tuple[int, ...], d: int) -> Array:
+    """The columns of Φ that belong to the members of a group."""
+    return np.concatenate([np.arange(d) + d * bags.members.index(k) for k in group])
+
+
+def as_layer(piece: Piece | KernelPiece, weight: float, bags: Bags, d: int) -> Layer:
+    """A piece as a layer that moves the columns of its own members."""
+    V = np.zeros((len(bags.members) * d, piece.C.shape[1]))
+    V[member_columns(bags, piece.group, d), np.arange(piece.C.shape[1])] = weight
+    C = frozen(piece.C.astype(piece.features.dtype))
+    return Layer(LayerFeatures(None, piece.features), LowRankStep(C, piece.c, frozen(V)), None)
+
+
+def importances(network: Network, X: Array, w: Array | None) -> Array:
+    """Each column's share of the mean squared input gradient, in units of its own deviation."""
+    rng = default_rng(SeedSequence(0))
+    rows = rng.choice(len(X), IMPORTANCE_ROWS, p=None if w is None else w / w.sum())
+    mean = np.average(X, axis=0, weights=w)
+    variance = np.average((X - mean) ** 2, axis=0, weights=w)
+    shares = np.square(input_gradient(network, X[rows])).sum(axis=(0, 2)) * variance
+    return shares / (shares.sum() or 1.0)

@@ -1,0 +1,166 @@
+"""Local features: bumps around training rows, in a learned metric.
+
+A bump is exp(−distance/width) of the distance to a centre. Two distances, each divided by its
+median between training rows, do well on different tables, so a bump is a mixture of both:
+the Euclidean one in the metric L, ‖(x − c)L‖, and the sum of absolute differences column by
+column, each stretched by its length in L, which sees columns one at a time as trees do.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfrboost._blas import product
+from rfrboost._features import squared_distances
+from rfrboost._metric import column_scales, stretched
+from rfrboost._typing import Array, frozen
+
+# Rows at a time while absolute differences are added up: small enough to stay in a cache.
+CHUNK = 64
+# Distances below this share of the median one have no direction.
+CLOSEST = 1e-6
+
+
+@dataclass(frozen=True)
+class Distances:
+    """The two distances between rows x (without their 1), in units of their medians.
+
+    ``L`` is the metric, (D, D) or its diagonal. A column of two values, ``spans`` apart, adds its
+    squared difference over that span: the same number for these values, by a matrix product.
+    """
+
+    L: Array
+    spans: Array
+    euclidean_unit: float = 1.0
+    absolute_unit: float = 1.0
+
+    def euclidean(self, A: Array, B: Array) -> Array:
+        A, B = stretched(A, self.L), stretched(B, self.L)
+        squared = squared_distances(A.astype(np.float32), B.astype(np.float32))
+        return np.sqrt(squared, out=squared) / np.float32(self.euclidean_unit)
+
+    def absolute(self, A: Array, B: Array) -> Array:
+        scales = column_scales(self.L) / self.absolute_unit
+        A, B = (A * scales).astype(np.float32), (B * scales).astype(np.float32)
+        two = self.spans > 0
+        roots = np.sqrt(self.spans[two] * scales[two]).astype(np.float32)
+        if two.any():
+            total = np.ascontiguousarray(squared_distances(A[:, two] / roots, B[:, two] / roots))
+        else:
+            total = np.zeros((len(A), len(B)), np.float32)
+        add_absolute(total, A[:, ~two], np.ascontiguousarray(B[:, ~two].T))
+        return total
+
+
+def add_absolute(total: Array, A: Array, Bt: Array) -> None:
+    """total += Σ_j |a_j − b_j|, chunk by chunk of rows."""
+    room = np.empty((CHUNK, total.shape[1]), total.dtype)
+    for begin in range(0, len(A), CHUNK):
+        part = total[begin : begin + CHUNK]
+        difference = room[: len(part)]
+        for a, b in zip(A[begin : begin + CHUNK].T, Bt, strict=True):
+            np.abs(np.subtract(a[:, None], b, out=difference), out=difference)
+            part += difference
+
+
+def measured(rows: Array, others: Array, L: Array, spans: Array) -> Distances:
+    """The distances with their medians over pairs (row, other row) that differ."""
+    difference = rows - others
+    lengths = (
+        np.linalg.norm(stretched(difference, L), axis=1),
+        (np.abs(difference) * column_scales(L)).sum(axis=1),
+    )
+    units = [float(np.median(d[d > 0])) if (d > 0).any() else 1.0 for d in lengths]
+    return Distances(L, spans, *units)
+
+
+def two_valued(X: Array) -> Array:
+    """The distance between a column's two values, or 0 for a column that has more (or one)."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    two = (high > low) & ((low == X) | (high == X)).all(axis=0)
+    return frozen(np.where(two, high - low, 0.0))
+
+
+def bumps_of(euclidean: Array | None, absolute: Array | None, reach: float, mix: float) -> Array:
+    """(1 − mix)·exp(−euclidean/reach) + mix·exp(−absolute/reach), where each is needed."""
+    parts = []
+    for share, distance in ((1.0 - mix, euclidean), (mix, absolute)):
+        if share > 0 and distance is not None:
+            part = distance * np.float32(-1.0 / reach)
+            np.exp(part, out=part)
+            if share < 1:
+                part *= np.float32(share)
+            parts.append(part)
+    for part in parts[1:]:
+        parts[0] += part
+    return parts[0]
+
+
+@dataclass(frozen=True)
+class Bumps:
+    """A feature map of one bump a centre: ``mix`` of the absolute, the rest of the Euclidean."""
+
+    centres: Array
+    distances: Distances
+    reach: float
+    mix: float
+
+    @property
+    def width(self) -> int:
+        return len(self.centres)
+
+    @property
+    def bound(self) -> float:
+        return 1.0
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(np.float32)
+
+    def astype(self, dtype: type[np.floating], largest_input: float) -> "Bumps":
+        return self
+
+    def __call__(self, rows: Array, out: Array) -> None:
+        out[...] = self.between(rows[:, :-1], self.centres)
+
+    def between(self, A: Array, B: Array) -> Array:
+        """The bumps of rows ``A`` around rows ``B``."""
+        euclidean = self.distances.euclidean(A, B) if self.mix < 1 else None
+        absolute = self.distances.absolute(A, B) if self.mix > 0 else None
+        return bumps_of(euclidean, absolute, self.reach, self.mix)
+
+    def pullback(self, rows: Array) -> Callable[[Array], Array]:
+        """Cotangents of the features at some rows to those of x."""
+        X = rows[:, :-1]
+
+        def pull(cotangent: Array) -> Array:
+            total = np.zeros(X.shape)
+            if self.mix < 1:
+                total += self._pull_euclidean(X, cotangent * (1.0 - self.mix))
+            if self.mix > 0:
+                total += self._pull_absolute(X, cotangent * self.mix)
+            return total
+
+        return pull
+
+    def _pull_euclidean(self, X: Array, cotangent: Array) -> Array:
+        """∂exp(−d/h)/∂x = −exp(−d/h)/(h·d·m²)·LLᵀ(x − c), m the median, and 0 at a centre."""
+        d = self.distances.euclidean(X, self.centres).astype(float)
+        slope = np.where(d > CLOSEST, -np.exp(-d / self.reach) / np.maximum(d, CLOSEST), 0.0)
+        B = cotangent * slope / (self.reach * self.distances.euclidean_unit**2)
+        L = self.distances.L
+        Z, C = stretched(X, L), stretched(self.centres, L)
+        return stretched(B.sum(axis=1)[:, None] * Z - product(B, C), L.T)
+
+    def _pull_absolute(self, X: Array, cotangent: Array) -> Array:
+        """Column by column: the sign of the difference, or twice it over the span."""
+        d = self.distances.absolute(X, self.centres).astype(float)
+        scales = column_scales(self.distances.L) / self.distances.absolute_unit
+        B = cotangent * np.exp(-d / self.reach) / -self.reach
+        total = np.empty(X.shape)
+        for j, (scale, span) in enumerate(zip(scales, self.distances.spans, strict=True)):
+            difference = X[:, j, None] - self.centres[:, j]
+            slope = np.sign(difference) if span == 0 else 2 * difference / span
+            total[:, j] = scale * np.einsum("ij,ij->i", B, slope)
+        return total

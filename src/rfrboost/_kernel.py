@@ -1,0 +1,239 @@
+"""Ridge regression on bumps around all training rows: a kernel machine in the learned metric.
+
+With every row a centre the fit has a dual form, (K + nλI)a = y; where rows are too many for that,
+bumps around a sample of them are features like any others (Nyström). The mixture of distances,
+the bumps' reach and the penalty are chosen on a sample, by the error on held-out rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product as combinations
+
+import numpy as np
+from numpy.random import Generator
+
+from rfrboost._bags import Bags
+from rfrboost._blas import gram, product
+from rfrboost._bumps import Bumps, bumps_of, measured, two_valued
+from rfrboost._solve import solve, solve_kernel
+from rfrboost._typing import Array, Indices, frozen
+
+# Up to this many rows every row is a centre; of more, this many are drawn.
+MOST_CENTRES = 5000
+DRAWN_CENTRES = 2500
+# Rows of the sample that settings are compared on, and pairs that distances are measured by.
+SAMPLE_ROWS = 800
+PAIRS = 1000
+REACHES = (1.0, 4.0)
+PENALTIES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+# Rows of bumps computed at a time when there are more rows than centres.
+CHUNK = 4096
+# Added to the normal equations of few centres, in units of their mean diagonal: single precision.
+FLOOR = 1e-7
+
+
+@dataclass(frozen=True)
+class KernelPiece:
+    """Bumps, and C and c for the members that share their metric."""
+
+    group: tuple[int, ...]
+    features: Bumps
+    C: Array
+    c: Array
+
+
+@dataclass(frozen=True)
+class KernelFit:
+    """The pieces and what their members predict for held-out rows."""
+
+    pieces: tuple[KernelPiece, ...]
+    out_of_fold: Array
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How bumps are shaped and how much they are held back (a penalty on a sum over rows)."""
+
+    mix: float
+    reach: float
+    penalty: float
+
+
+def fit_kernel(
+    bags: Bags, metrics: tuple[Array, ...], rng: Generator, more_time: Callable[[], bool]
+) -> KernelFit | None:
+    """Fit all members, each group in its own metric; None when time runs out on the way."""
+    spans = two_valued(bags.x[:, :-1])
+    shapes = [
+        bumps_in(bags, group, L, spans, rng) for group, L in zip(bags.groups, metrics, strict=True)
+    ]
+    choice = choose(bags, bags.groups[0][0], shapes[0], rng)
+    ridge = DualRidge if len(bags.y) <= MOST_CENTRES else PrimalRidge
+    raw = np.zeros((len(bags.y), len(bags.members), bags.y.shape[1]))
+    pieces: list[KernelPiece] = []
+    penalty = choice.penalty
+    for group, shape in zip(bags.groups, shapes, strict=True):
+        bumps = Bumps(shape.centres, shape.distances, choice.reach, choice.mix)
+        problem = ridge(bags, group, bumps)
+        if not pieces:
+            penalty = refined_penalty(bags, group[0], problem, choice.penalty)
+        fits = []
+        for k in group:
+            fits.append(problem.fit(k, penalty))
+            raw[bags.folds[k], bags.members.index(k)] = fits[-1].held_out
+            if not more_time():
+                return None
+        C = np.hstack([fit.C for fit in fits]).astype(np.float32)
+        c = np.concatenate([fit.c for fit in fits])
+        pieces.append(KernelPiece(group, bumps, frozen(C), frozen(c)))
+    return KernelFit(tuple(pieces), bags.out_of_fold(raw))
+
+
+def refined_penalty(
+    bags: Bags, member: int, problem: "DualRidge | PrimalRidge", penalty: float
+) -> float:
+    """Go down, or else up, by factors of ten while one member's held-out error falls.
+
+    The sample that settings were compared on is smaller than the data, and thins out copies.
+    """
+    held = bags.folds[member]
+
+    def error(s: float) -> float:
+        wrong = problem.fit(member, s).held_out - bags.y[held]
+        return float(bags.w[held] @ np.square(wrong).sum(axis=1))
+
+    best, least = penalty, error(penalty)
+    for factor in (0.1, 10.0):
+        while (now := error(best * factor)) < least:
+            best, least = best * factor, now
+        if best != penalty:
+            break
+    return best
+
+
+def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Generator) -> Bumps:
+    """Bumps around rows that the group is fitted on, in its metric; their shape is still open."""
+    seen = bags.seen(group)
+    X = bags.x[:, :-1]
+    pairs = bags.draw(seen, 2 * PAIRS, rng)
+    distances = measured(X[pairs[:PAIRS]], X[pairs[PAIRS:]], frozen(L), spans)
+    centres = seen if len(bags.y) <= MOST_CENTRES else bags.sample(seen, DRAWN_CENTRES, rng)
+    return Bumps(frozen(X[centres].astype(np.float32)), distances, 1.0, 0.0)
+
+
+def choose(bags: Bags, member: int, shape: Bumps, rng: Generator) -> Choice:
+    """The best setting on a sample: first reach and penalty, then the mixture with its penalty."""
+    train = bags.sample(bags.training(member), SAMPLE_ROWS, rng)
+    test = bags.sample(np.r_[bags.folds[member]], SAMPLE_ROWS, rng)
+    trial = Trial(bags, shape, train, test)
+    sums = [len(train) * penalty for penalty in PENALTIES]
+    first = min((Choice(0.5, h, s) for h, s in combinations(REACHES, sums)), key=trial.error)
+    i = sums.index(first.penalty)
+    near = sums[max(i - 1, 0) : i + 2]
+    others = (Choice(mix, first.reach, s) for mix, s in combinations((0.0, 1.0), near))
+    return min((first, *others), key=trial.error)
+
+
+class Trial:
+    """Fits on ``train`` and errors on ``test``; the distances are computed once."""
+
+    def __init__(self, bags: Bags, shape: Bumps, train: Indices, test: Indices) -> None:
+        X, both = bags.x[:, :-1], (shape.distances.euclidean, shape.distances.absolute)
+        self.among = [distance(X[train], X[train]) for distance in both]
+        self.across = [distance(X[test], X[train]) for distance in both]
+        self.mean = bags.y[train].mean(axis=0)
+        self.y, self.y_test = bags.y[train] - self.mean, bags.y[test]
+        self.errors: dict[Choice, float] = {}
+
+    def error(self, choice: Choice) -> float:
+        """The squared error of a choice."""
+        if choice not in self.errors:
+            K = bumps_of(self.among[0], self.among[1], choice.reach, choice.mix)
+            across = bumps_of(self.across[0], self.across[1], choice.reach, choice.mix)
+            a = solve_kernel(K, slice(0, 0), choice.penalty, self.y)
+            error = product(across, a.astype(np.float32)) + self.mean - self.y_test
+            self.errors[choice] = float(np.square(error).sum())
+        return self.errors[choice]
+
+
+def dual_coefficients(K: Array, held: slice, y: Array, w: Array, penalty: float) -> Array:
+    """a of Σ w_i(y_i − (Ka)_i)² + s·aᵀKa, its minimum: (K + s·diag(1/w))a = y, without ``held``."""
+    if (w == 1).all():
+        return solve_kernel(K, held, penalty, y)
+    root = np.sqrt(w)
+    single = root.astype(np.float32)
+    root = np.delete(root, np.r_[held])[:, None]
+    return root * solve_kernel(single[:, None] * K * single, held, penalty, root * y)
+
+
+@dataclass(frozen=True)
+class MemberFit:
+    """A member's coefficients, its intercept, and its predictions for the rows it holds out."""
+
+    C: Array
+    c: Array
+    held_out: Array
+
+
+class DualRidge:
+    """Every row the group sees is a centre: (K + s·diag(1/w))a = y."""
+
+    def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps) -> None:
+        self.bags, self.bumps, self.alone = bags, bumps, len(group) == 1
+        self.seen = bags.seen(group)
+        self.X = bags.x[:, :-1]
+        self.K = bumps.between(self.X[self.seen], self.X[self.seen])
+        self.done: dict[tuple[int, float], MemberFit] = {}
+
+    def fit(self, member: int, penalty: float) -> MemberFit:
+        """Fit a member; a penalty that was tried before is not computed again."""
+        if (member, penalty) not in self.done:
+            self.done[member, penalty] = self._fit(member, penalty)
+        return self.done[member, penalty]
+
+    def _fit(self, member: int, penalty: float) -> MemberFit:
+        bags, fold = self.bags, self.bags.folds[member]
+        held = slice(0, 0) if self.alone else fold
+        train = bags.training(member)
+        mean = np.average(bags.y[train], axis=0, weights=bags.w[train])
+        a = dual_coefficients(self.K, held, bags.y[train] - mean, bags.w[self.seen], penalty)
+        C = np.zeros((len(self.seen), len(mean)))
+        C[: held.start], C[held.stop :] = a[: held.start], a[held.start :]
+        own = self.bumps.between(self.X[fold], self.X[self.seen]) if self.alone else self.K[held]
+        return MemberFit(C, mean, product(own, C.astype(np.float32)) + mean)
+
+
+class PrimalRidge:
+    """Few centres, many rows: (KᵀWK + s·M)C = KᵀWy, M the bumps among the centres."""
+
+    def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps) -> None:
+        self.bags, self.bumps = bags, bumps
+        m, d, folds = bumps.width, bags.y.shape[1], len(bags.folds)
+        self.M = bumps.between(bumps.centres, bumps.centres).astype(float)
+        self.ff = [np.zeros((m, m), order="F") for _ in range(folds)]
+        self.fr = [np.zeros((m, d + 1)) for _ in range(folds)]
+        y1 = np.hstack([bags.y, np.ones((len(bags.y), 1))])
+        for k, s in bags.blocks():
+            root = np.sqrt(bags.w[s])[:, None]
+            B = np.asfortranarray(bumps.between(bags.x[s, :-1], bumps.centres))
+            B *= root.astype(np.float32)
+            self.ff[k] += gram(B)
+            self.fr[k] += product(B.T, np.asfortranarray(root * y1[s], dtype=np.float32))
+        self.sums = [bags.w[f] @ y1[f] for f in bags.folds]
+
+    def fit(self, member: int, penalty: float) -> MemberFit:
+        """Fit a member on all folds but its own."""
+        G, b, total = (sum(part) - part[member] for part in (self.ff, self.fr, self.sums))
+        mean = total[:-1] / total[-1]
+        G = np.asfortranarray(np.tril(G) + penalty * self.M)
+        floor = FLOOR * float(np.trace(G)) / len(G)
+        C = solve(G, floor, b[:, :-1] - b[:, -1:] * mean)
+        return MemberFit(C, mean, self._predict(self.bags.folds[member], C) + mean)
+
+    def _predict(self, rows: slice, C: Array) -> Array:
+        X, C = self.bags.x[rows, :-1], C.astype(np.float32)
+        starts = range(0, len(X), CHUNK)
+        blocks = [
+            product(self.bumps.between(X[i : i + CHUNK], self.bumps.centres), C) for i in starts
+        ]
+        return np.vstack(blocks)

@@ -1,0 +1,75 @@
+"""From estimator parameters to the plan of an automatic fit."""
+
+from typing import Any
+
+from rfrboost._auto import LINEAR_PENALTIES, Plan
+from rfrboost._edge import is_auto
+from rfrboost._losses import Loss
+from rfrboost._parameters import feature_counts, sampler_for, scaled_penalty
+
+# Fewer rows than this are too few to hold any out: one careful network is fitted to all of them.
+FEWEST_ROWS = 50
+# The most layers, unless held-out rows stop the fit before.
+MOST_LAYERS = 60
+LEARNING_RATE = 0.6
+STEP_PENALTIES = (1e-1, 1e-3, 1e-5, 1e-7)
+# Every neuron draws its own scale from this range.
+FEATURE_SCALES = (0.25, 1.5)
+
+# What belongs to a single network and has no meaning in an automatic fit.
+SINGLE: dict[str, Any] = {
+    "strategy": "gradient",
+    "step_matrix": "dense",
+    "initial": "identity",
+    "initial_scale": None,
+    "hidden_dim": None,
+    "normalize": False,
+    "sample_splitting": False,
+    "warm_start": False,
+}
+
+
+def is_automatic(params: Any, n_rows: int) -> bool:
+    """Whether depth and the rest are chosen by held-out rows; refuses what contradicts that."""
+    if not is_auto(getattr(params, "n_layers", 0)):
+        return False
+    for name, default in SINGLE.items():
+        if getattr(params, name) != default:
+            raise ValueError(
+                f"{name}={getattr(params, name)!r} describes a single network, and n_layers='auto' "
+                f"fits an ensemble that has no such setting. Set n_layers to a number, or leave "
+                f"{name}={default!r}."
+            )
+    if isinstance(params.learning_rate, tuple):
+        raise ValueError(
+            "A learning_rate that falls from layer to layer needs n_layers as a number; with "
+            "n_layers='auto' it is one number or 'auto'."
+        )
+    return n_rows >= FEWEST_ROWS
+
+
+def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: int) -> Plan:
+    """The plan that an estimator's parameters describe."""
+    features = "swim" if is_auto(params.features) else params.features
+    scale = FEATURE_SCALES if is_auto(params.feature_scale) else params.feature_scale
+    linear: tuple[float, ...] = LINEAR_PENALTIES
+    steps: tuple[float, ...] = STEP_PENALTIES
+    if not is_auto(params.l2_head):
+        linear = (scaled_penalty(params.l2_head, loss, target_scale),)
+    if not is_auto(params.l2_step):
+        steps = (float(params.l2_step),)
+    return Plan(
+        loss=loss,
+        n_bags=params.n_bags,
+        strata=strata,
+        n_layers=MOST_LAYERS,
+        learning_rate=LEARNING_RATE if is_auto(params.learning_rate) else params.learning_rate,
+        n_features=None if is_auto(params.n_features) else sum(feature_counts(params.n_features)),
+        linear_penalties=linear,
+        step_penalties=steps,
+        sampler=sampler_for(features, scale, params.activation, params.pair_sampling),
+        bumps=is_auto(params.features),
+        learns_metric=params.metric != "identity",
+        max_seconds=params.max_seconds,
+        seed=seed,
+    )

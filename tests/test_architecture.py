@@ -42,6 +42,7 @@ ORDER = [
     "_encoding",
     "_forms",
     "_parts",
+    "_table_parts",
     "_labels",
     "_fitted",
     "_container",

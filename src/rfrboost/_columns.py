@@ -79,10 +79,13 @@ def read_column(cells: Any, label: str) -> Column:
     """A column of a frame (anything with a ``dtype`` and ``to_numpy``) or of an array."""
     categorical = str(cells.dtype).lower().startswith(CATEGORICAL)
     if getattr(cells.dtype, "kind", "") == "M":
-        # As objects, which pandas would give, dates with a time zone are slow.
+        # Also those with a time zone, which pandas would give as objects.
         values = np.asarray(cells, dtype="datetime64[us]")
     else:
         values = cells.to_numpy() if hasattr(cells, "to_numpy") else cells
+    if values.dtype.kind == "M":
+        # One unit for all, or equal dates would differ as text.
+        values = values.astype("datetime64[us]", copy=False)
     kind = kind_of_cells(values, label) if values.dtype == object else kind_of(values, label)
     return Column(values, LEVELS if categorical and kind != NOTHING else kind, label)
 

@@ -36,7 +36,7 @@ class ColumnEncoder(Protocol):
 
 
 @dataclass(frozen=True)
-class Numbers:
+class NumberColumns:
     """Columns of numbers as they are, then, for those in ``holes``, whether a number is missing."""
 
     columns: tuple[int, ...]
@@ -60,7 +60,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Dates:
+class DateColumn:
     """One column of dates: the time that has passed, and where in the year, week and day it is.
 
     ``parts`` are those of :data:`DATE_PARTS` that vary; ``holes`` adds whether it is missing.
@@ -96,7 +96,7 @@ def date_part(seconds: Array, part: str) -> Array:
 
 
 @dataclass(frozen=True)
-class Levels:
+class LevelColumn:
     """One column of categories: every level stands for a row of ``values``.
 
     The last row is for all other levels: those that were rare in training, those never seen, and

@@ -15,7 +15,6 @@ from rfrboost._levels import (
     N_FOLDS,
     common_levels,
     cross_fitted,
-    target_means,
 )
 from rfrboost._rows import content_order
 from rfrboost._scaling import Scale, stack
@@ -44,11 +43,12 @@ def fit_encoder(
         Deals out the rows to folds, by their content and not by their order.
     """
     table = read_table(X)
-    Y = targets(np.asarray(y), task)
+    y = np.asarray(y)
     if w is None or (w > 0).all():
-        return fit_present(table, Y, counts(w), rng)
+        return fit_present(table, targets(y, task), counts(w), rng)
     present = np.flatnonzero(w > 0)
-    encoder, encoded = fit_present(table.rows(present), Y[present], counts(w[present]), rng)
+    Y = targets(y[present], task)
+    encoder, encoded = fit_present(table.rows(present), Y, counts(w[present]), rng)
     out = encoder.encode(table)
     out[present] = encoded
     return encoder, out
@@ -57,10 +57,12 @@ def fit_encoder(
 def targets(y: np.ndarray, task: str) -> Array:
     """What levels are encoded by, (n, k): the outputs, or whether a row is of a class.
 
-    Of two classes one is enough.
+    Of two classes one is enough. Outputs are divided by a power of two, so that squares of any
+    of them stay finite; what is made of them is scaled afterwards.
     """
     if task == "regression":
-        return np.asarray(y, dtype=float).reshape(len(y), -1)
+        outputs = np.asarray(y, dtype=float).reshape(len(y), -1)
+        return np.ldexp(outputs, -np.frexp(np.abs(outputs).max(axis=0))[1])
     classes, codes = np.unique(y, return_inverse=True)
     indicator = (codes[:, None] == np.arange(len(classes))).astype(float)
     return indicator[:, 1:] if len(classes) == 2 else indicator
@@ -130,17 +132,15 @@ def add_targets(
     rng: Generator,
 ) -> tuple[Encoder, Array]:
     """Target encodings of the columns with many levels, beside what there is."""
-    weights = np.ones(len(Y)) if w is None else w
     codes = {j: level_codes(levels, table.column(j).texts()) for j, levels in many.items()}
     folds = dealt(np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())]), Y, rng)
     blocks = [encoded]
     for j, levels in many.items():
-        values = target_means(codes[j], len(levels), Y, weights)
-        own = cross_fitted(codes[j], len(levels), Y, weights, folds)
-        encoder, scales = fit_targets(j, levels, values, own, w)
-        stack(scales)(own)
+        encoder, scales = fit_targets(j, levels, codes[j], Y, w)
         draft.add(encoder, scales)
-        blocks.append(own)
+        block = cross_fitted(codes[j], len(levels), Y, w, folds)
+        stack(scales)(block)
+        blocks.append(block)
     return draft.finished(table), np.hstack(blocks)
 
 

@@ -10,16 +10,16 @@ import numpy as np
 from rfrboost._encoders import (
     DATE_PARTS,
     ColumnEncoder,
-    Dates,
-    Levels,
-    Numbers,
+    DateColumn,
+    LevelColumn,
+    NumberColumns,
     date_part,
     level_codes,
 )
-from rfrboost._levels import indicators
+from rfrboost._levels import indicators, target_means
 from rfrboost._scaling import Scale, fit_scale, indicator_scale
 from rfrboost._table import Table
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Indices, frozen
 
 Fitted = tuple[ColumnEncoder, list[Scale]]
 
@@ -39,7 +39,7 @@ def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted
         share = missing_share(x, w)
         if 0 < share < 1:
             holes[j] = indicator_scale(share)
-    return Numbers(tuple(scales), tuple(holes)), [*scales.values(), *holes.values()]
+    return NumberColumns(tuple(scales), tuple(holes)), [*scales.values(), *holes.values()]
 
 
 def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
@@ -49,7 +49,7 @@ def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
     scales = {part: scale for part, scale in fitted.items() if scale is not None}
     share = missing_share(seconds, w)
     holes = [indicator_scale(share)] if 0 < share < 1 else []
-    return Dates(column, tuple(scales), bool(holes)), [*scales.values(), *holes]
+    return DateColumn(column, tuple(scales), bool(holes)), [*scales.values(), *holes]
 
 
 def missing_share(x: Array, w: Array | None) -> float:
@@ -61,21 +61,23 @@ def fit_indicators(
     column: int, texts: list[str | None], levels: list[str | None], w: Array | None
 ) -> Fitted:
     """Indicator columns of a category with few levels."""
-    encoder = indicators(column, texts, levels)
-    shares = np.average(encoder.values[level_codes(levels, texts)], axis=0, weights=w)
+    weight = np.bincount(level_codes(levels, texts), w, minlength=len(levels) + 1).astype(float)
+    encoder = indicators(column, levels, weight)
+    shares = weight[: len(encoder.values)] @ encoder.values / weight.sum()
     return encoder, [indicator_scale(float(share)) for share in shares]
 
 
 def fit_targets(
-    column: int, levels: list[str | None], values: Array, training: Array, w: Array | None
+    column: int, levels: list[str | None], codes: Indices, Y: Array, w: Array | None
 ) -> Fitted:
-    """Target encodings, scaled as those of the training rows are."""
+    """Target encodings of a category with many levels."""
+    values = frozen(target_means(codes, len(levels), Y, w))
     k = values.shape[1]
     suffixes = (" target",) if k == 1 else tuple(f" target {i}" for i in range(k))
-    scales = [fit_scale(column, w) or NO_SCALE for column in training.T]
-    return Levels(column, tuple(levels), values, suffixes), scales
+    scales = [fit_scale(values[codes, i], w) or NO_SCALE for i in range(k)]
+    return LevelColumn(column, tuple(levels), values, suffixes), scales
 
 
 def nothing() -> Fitted:
     """One column of zeros."""
-    return Levels(0, (), np.zeros((1, 1)), (" constant",)), [NO_SCALE]
+    return LevelColumn(0, (), np.zeros((1, 1)), (" constant",)), [NO_SCALE]

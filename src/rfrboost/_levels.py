@@ -12,11 +12,11 @@ weight rows).
 
 import numpy as np
 
-from rfrboost._encoders import Levels
-from rfrboost._typing import Array, Indices
+from rfrboost._encoders import LevelColumn
+from rfrboost._typing import Array, Indices, frozen
 
 # Up to so many levels get a column each.
-MOST_INDICATORS = 20
+MOST_INDICATORS = 10
 # Levels with less weight than so many rows are too rare to tell apart.
 FEWEST_ROWS = 3
 N_FOLDS = 5
@@ -32,24 +32,29 @@ def common_levels(texts: list[str | None], w: Array | None) -> list[str | None]:
     return sorted(common, key=lambda level: (level is not None, level or ""))
 
 
-def indicators(column: int, texts: list[str | None], levels: list[str | None]) -> Levels:
-    """A column for each level; one is enough for two levels and no others, none for one."""
+def indicators(column: int, levels: list[str | None], weight: Array) -> LevelColumn:
+    """A column for each level; one is enough for two levels and no others, none for one.
+
+    ``weight`` is that of each level and, last, of all others.
+    """
     names = tuple(f"={MISSING if level is None else level}" for level in levels)
-    n_levels, others = len(levels), not set(texts).issubset(levels)
+    n_levels, others = len(levels), weight[-1] > 0
     if n_levels + others < 2:
-        return Levels(column, (), np.empty((1, 0)), ())
+        return LevelColumn(column, (), np.empty((1, 0)), ())
     if n_levels == 2 and not others:
-        # A level never seen lies halfway between the two.
-        return Levels(column, tuple(levels), np.array([[0.0], [1.0], [0.5]]), names[1:])
+        # A level never seen is an average one.
+        values = np.array([[0.0], [1.0], [weight[1] / weight.sum()]])
+        return LevelColumn(column, tuple(levels), frozen(values), names[1:])
     values = np.vstack([np.eye(n_levels), np.zeros(n_levels)])
-    return Levels(column, tuple(levels), values, names)
+    return LevelColumn(column, tuple(levels), frozen(values), names)
 
 
-def target_means(codes: Indices, n_levels: int, Y: Array, w: Array) -> Array:
-    """The encoding (n_levels + 1, k) of levels by targets Y (n, k); its last row is the mean of all.
+def target_means(codes: Indices, n_levels: int, Y: Array, w: Array | None) -> Array:
+    """The encoding (n_levels + 1, k) of levels by targets Y (n, k); last comes the mean of all.
 
     Rows whose code is ``n_levels`` count in the overall mean only.
     """
+    w = np.ones(len(Y)) if w is None else w
     overall = np.average(Y, axis=0, weights=w)
     known = codes < n_levels
     codes, Y, w = codes[known], Y[known] - overall, w[known]
@@ -79,11 +84,12 @@ def variances(codes: Indices, Y: Array, w: Array, W: Array, means: Array) -> tup
     return noise, effect
 
 
-def cross_fitted(codes: Indices, n_levels: int, Y: Array, w: Array, folds: Indices) -> Array:
+def cross_fitted(codes: Indices, n_levels: int, Y: Array, w: Array | None, folds: Indices) -> Array:
     """The encoding (n, k) of training rows, each from the folds that it is not in."""
     encoded = np.empty_like(Y)
     for fold in np.unique(folds):
         held = folds == fold
-        means = target_means(codes[~held], n_levels, Y[~held], w[~held])
+        rest = ~held
+        means = target_means(codes[rest], n_levels, Y[rest], None if w is None else w[rest])
         encoded[held] = means[codes[held]]
     return encoded

@@ -11,23 +11,29 @@ from typing import NamedTuple
 import numpy as np
 
 from rfrboost._rows import BLOCK_ROWS
-from rfrboost._typing import Array
+from rfrboost._typing import Array, frozen
 
 # The bulk lies between these quantiles; its width is the unit of everything that follows.
 LOWER, UPPER = 0.05, 0.95
-# How far beyond them values are left as they are, and how much further the furthest are put.
-MARGIN, REACH = 1.0, 1.0
+# How far beyond them values are left as they are; further out they go on as a logarithm, whose
+# slope has fallen to a half after another REACH.
+MARGIN, REACH = 0.5, 0.5
 # Rare events are not blown up beyond 1 / this.
-LEAST_SPREAD = 0.1
+LEAST_SPREAD = 0.2
 # Keeps quotients of finite numbers finite.
 LARGEST_QUOTIENT = 1e300
 
 
 def squash(t: Array) -> Array:
-    """The identity on [−MARGIN, 1 + MARGIN], and at most REACH more beyond it."""
-    inside = np.clip(t, -MARGIN, 1 + MARGIN)
+    """The identity on [−MARGIN, 1 + MARGIN], a logarithm beyond; smooth and increasing."""
+    inside = within_margin(t)
     beyond = np.clip(t - inside, -LARGEST_QUOTIENT, LARGEST_QUOTIENT)
-    return inside + beyond / (1 + np.abs(beyond) / REACH)
+    return inside + np.copysign(REACH * np.log1p(np.abs(beyond) / REACH), beyond)
+
+
+def within_margin(t: Array) -> Array:
+    """What is not squashed; mean and spread are taken of this, so that wild values count little."""
+    return np.clip(t, -MARGIN, 1 + MARGIN)
 
 
 class Scale(NamedTuple):
@@ -63,7 +69,7 @@ class Scaling:
 def stack(scales: list[Scale]) -> Scaling:
     """One scaling of all columns."""
     table = np.array(scales, dtype=float).reshape(-1, len(Scale._fields))
-    return Scaling(*(np.ascontiguousarray(column) for column in table.T))
+    return Scaling(*(frozen(column) for column in table.T))
 
 
 def fit_scale(x: Array, w: Array | None) -> Scale | None:
@@ -73,10 +79,11 @@ def fit_scale(x: Array, w: Array | None) -> Scale | None:
         return None
     start, stop = bulk(x, w)
     with np.errstate(over="ignore"):
-        t = squash((x - start) / (stop - start))
+        t = within_margin((x - start) / (stop - start))
     mean = float(np.average(t, weights=w))
     spread = float(np.sqrt(np.average((t - mean) ** 2, weights=w)))
-    return Scale(quantile(x, w, 0.5), start, stop - start, mean, 1 / max(spread, LEAST_SPREAD))
+    median = sum(quantile(x, w, 0.5)) / 2
+    return Scale(median, start, stop - start, mean, 1 / max(spread, LEAST_SPREAD))
 
 
 def indicator_scale(share: float) -> Scale:
@@ -100,19 +107,18 @@ def bulk(x: Array, w: Array) -> tuple[float, float]:
 
     Where nearly all of them are one and the same value, that is where most of the others are.
     """
-    low, high = quantile(x, w, LOWER), quantile(x, w, UPPER)
-    if low < high:
-        return low, high
-    others = x != low
+    start, stop = quantile(x, w, LOWER)[0], quantile(x, w, UPPER)[1]
+    if start < stop:
+        return start, stop
+    others = x != start
     x, w = x[others], w[others]
-    return min(low, quantile(x, w, LOWER)), max(low, quantile(x, w, UPPER))
+    return min(start, quantile(x, w, LOWER)[0]), max(start, quantile(x, w, UPPER)[1])
 
 
-def quantile(x: Array, w: Array, level: float) -> float:
-    """A quantile of sorted values; halfway where the weights below and above balance."""
+def quantile(x: Array, w: Array, level: float) -> tuple[float, float]:
+    """A quantile of sorted values: two values where the weights below and above balance between."""
     cumulative = np.cumsum(w)
     wanted = level * cumulative[-1]
     last = len(x) - 1
-    lower = x[min(np.searchsorted(cumulative, wanted, side="left"), last)]
-    upper = x[min(np.searchsorted(cumulative, wanted, side="right"), last)]
-    return float((lower + upper) / 2)
+    lower, upper = (np.searchsorted(cumulative, wanted, side=side) for side in ("left", "right"))
+    return float(x[min(lower, last)]), float(x[min(upper, last)])

@@ -89,8 +89,8 @@ def read_table(X: Any) -> Table:
         return from_sparse(X)
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
         return from_frame(X)
-    # Lists as objects: as an array, numbers beside text would become text.
-    return from_array(X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object))
+    # Lists as objects: in an array of one type, numbers beside text would become text.
+    return from_array(np.asarray(X) if hasattr(X, "__array__") else np.asarray(X, dtype=object))
 
 
 def from_frame(X: Any) -> Table:

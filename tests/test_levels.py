@@ -25,6 +25,14 @@ def test_unknown_rare_and_missing_levels_are_other():
     assert encoded[3, 0] > 0
 
 
+@pytest.mark.parametrize("rare", [0, FEWEST_ROWS - 1])
+def test_indicators_of_the_training_rows_are_standardised(rare):
+    cells = ["a"] * 9 + ["b"] * 19 + [None] * 29 + ["rare"] * rare
+    _, encoded = levels(cells, cells)
+    np.testing.assert_allclose(encoded.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(encoded.std(axis=0), 1)
+
+
 def test_a_missing_level_that_training_had_is_one_of_the_levels():
     encoder, encoded = levels(["a"] * 9 + ["b"] * 9 + [None] * 9, [None, "never seen"])
     assert encoder.names_out == ("c=(missing)", "c=a", "c=b")

@@ -67,6 +67,7 @@ def test_weights_are_repeated_rows_and_weight_zero_is_absence(table, data):
     repeated, again = fitted(as_pandas(chosen(table, rows)).astype(X.dtypes), targets(n)[rows])
     assert weighted.names_out == repeated.names_out
     np.testing.assert_allclose(encoded[rows], again, rtol=1e-9, atol=1e-9)
+    assert np.array_equal(fitted(as_polars(table), targets(n), w)[1], encoded)
     np.testing.assert_allclose(weighted(X), repeated(X), rtol=1e-9, atol=1e-9)
 
 

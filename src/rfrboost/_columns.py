@@ -78,8 +78,8 @@ class Column:
 def read_column(cells: Any, label: str) -> Column:
     """A column of a frame (anything with a ``dtype`` and ``to_numpy``) or of an array."""
     categorical = str(cells.dtype).lower().startswith(CATEGORICAL)
-    if getattr(cells.dtype, "kind", "") == "M":
-        # Also those with a time zone, which pandas would give as objects.
+    if getattr(cells.dtype, "tz", None) is not None:
+        # In UTC; pandas would give objects.
         values = np.asarray(cells, dtype="datetime64[us]")
     else:
         values = cells.to_numpy() if hasattr(cells, "to_numpy") else cells

@@ -12,9 +12,9 @@ import numpy as np
 from rfrboost._table import Table
 from rfrboost._typing import Array, Indices
 
-#: the cycles of a date in seconds; with the calendar's mean year, which is never a day off
+#: the cycles of a date in seconds; the mean year, which goes with the calendar to a day or two
 CYCLES = {"year": 365.2425 * 86400, "week": 7 * 86400.0, "day": 86400.0}
-# 1970 began on a Thursday.
+# 1970, where seconds are counted from, began on a Thursday.
 MONDAY = 4 * 86400
 #: what can be made of a date
 DATE_PARTS = ("time", *(f"{cycle} {wave}" for cycle in CYCLES for wave in ("sin", "cos")))

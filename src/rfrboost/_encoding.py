@@ -37,7 +37,9 @@ def fit_encoder(
         Numbers for ``task="regression"``, labels for ``task="classification"``.
     w : array of shape (n,) or None
         Weights as the user gave them. A row of weight 0 is as good as absent; weights that are all
-        whole numbers count rows, others are divided by their mean.
+        whole numbers count rows, others are divided by their mean. The encoder is the one of
+        repeated rows; only the target encodings of the training rows themselves differ, since
+        equal rows may be in different folds.
     task : {"regression", "classification"}
     rng : Generator
         Deals out the rows to folds, by their content and not by their order.

@@ -1,0 +1,153 @@
+"""Fitting an encoder to a training table."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from rfrboost._columns import DATES, LEVELS, NOTHING, NUMBERS
+from rfrboost._encoder import Encoder
+from rfrboost._encoders import ColumnEncoder, level_codes
+from rfrboost._fit_columns import fit_dates, fit_indicators, fit_numbers, fit_targets, nothing
+from rfrboost._levels import (
+    MOST_INDICATORS,
+    N_FOLDS,
+    common_levels,
+    cross_fitted,
+)
+from rfrboost._rows import content_order
+from rfrboost._scaling import Scale, stack
+from rfrboost._table import Table, read_table
+from rfrboost._typing import Array, Indices
+
+
+def fit_encoder(
+    X: Any, y: Any, w: Array | None, task: str, rng: Generator
+) -> tuple[Encoder, Array]:
+    """An encoder of tables like X, and X encoded by it.
+
+    Encoding X again gives the same array, except in target-encoded columns: there, rows of a
+    training table must not see their own target.
+
+    Parameters
+    ----------
+    X : table of n rows
+    y : array of shape (n,) or, for regression, (n, k)
+        Numbers for ``task="regression"``, labels for ``task="classification"``.
+    w : array of shape (n,) or None
+        Weights as the user gave them. A row of weight 0 is as good as absent; weights that are all
+        whole numbers count rows, others are divided by their mean. The encoder is the one of
+        repeated rows; only the target encodings of the training rows themselves differ, since
+        equal rows may be in different folds.
+    task : {"regression", "classification"}
+    rng : Generator
+        Deals out the rows to folds, by their content and not by their order.
+    """
+    table = read_table(X)
+    y = np.asarray(y)
+    if w is None or (w > 0).all():
+        return fit_present(table, targets(y, task), counts(w), rng)
+    present = np.flatnonzero(w > 0)
+    Y = targets(y[present], task)
+    encoder, encoded = fit_present(table.rows(present), Y, counts(w[present]), rng)
+    out = encoder.encode(table)
+    out[present] = encoded
+    return encoder, out
+
+
+def targets(y: np.ndarray, task: str) -> Array:
+    """What levels are encoded by, (n, k): the outputs, or whether a row is of a class.
+
+    Of two classes one is enough. Outputs are divided by a power of two, so that squares of any
+    of them stay finite; what is made of them is scaled afterwards.
+    """
+    if task == "regression":
+        outputs = np.asarray(y, dtype=float).reshape(len(y), -1)
+        return np.ldexp(outputs, -np.frexp(np.abs(outputs).max(axis=0))[1])
+    classes, codes = np.unique(y, return_inverse=True)
+    indicator = (codes[:, None] == np.arange(len(classes))).astype(float)
+    return indicator[:, 1:] if len(classes) == 2 else indicator
+
+
+def counts(w: Array | None) -> Array | None:
+    """Weights as numbers of rows."""
+    return w if w is None or (w == np.floor(w)).all() else w / w.mean()
+
+
+@dataclass
+class Draft:
+    """An encoder that is being put together."""
+
+    columns: list[ColumnEncoder] = field(default_factory=list)
+    scales: list[Scale] = field(default_factory=list)
+
+    def add(self, encoder: ColumnEncoder, scales: list[Scale]) -> None:
+        """One more encoder of columns, if it writes any, and the scales of what it writes."""
+        if scales:
+            self.columns.append(encoder)
+            self.scales += scales
+
+    def finished(self, table: Table) -> Encoder:
+        """The encoder."""
+        return Encoder(table.names, table.shape[1], tuple(self.columns), stack(self.scales))
+
+
+def fit_present(table: Table, Y: Array, w: Array | None, rng: Generator) -> tuple[Encoder, Array]:
+    """The encoder and the encoded table; all weights are positive."""
+    of_kind = columns_by_kind(table)
+    draft = Draft()
+    draft.add(*fit_numbers(table, of_kind[NUMBERS], w))
+    for j in of_kind[DATES]:
+        draft.add(*fit_dates(table, j, w))
+    many: dict[int, list[str | None]] = {}
+    for j in of_kind[LEVELS]:
+        texts = table.column(j).texts()
+        levels = common_levels(texts, w)
+        if len(levels) > MOST_INDICATORS:
+            many[j] = levels
+        else:
+            draft.add(*fit_indicators(j, texts, levels, w))
+    if not (draft.columns or many):
+        # A model needs a column; this one is 0 for every row.
+        draft.add(*nothing())
+    encoder = draft.finished(table)
+    encoded = encoder.encode(table)
+    return add_targets(draft, table, many, encoded, Y, w, rng) if many else (encoder, encoded)
+
+
+def columns_by_kind(table: Table) -> dict[str, list[int]]:
+    """The numbers of the columns of every kind; those without any value are left out."""
+    found: dict[str, list[int]] = {NUMBERS: [], DATES: [], LEVELS: [], NOTHING: []}
+    for j in range(table.shape[1]):
+        found[table.column(j).kind].append(j)
+    return found
+
+
+def add_targets(
+    draft: Draft,
+    table: Table,
+    many: dict[int, list[str | None]],
+    encoded: Array,
+    Y: Array,
+    w: Array | None,
+    rng: Generator,
+) -> tuple[Encoder, Array]:
+    """Target encodings of the columns with many levels, beside what there is."""
+    codes = {j: level_codes(levels, table.column(j).texts()) for j, levels in many.items()}
+    folds = dealt(np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())]), Y, rng)
+    blocks = [encoded]
+    for j, levels in many.items():
+        encoder, scales = fit_targets(j, levels, codes[j], Y, w)
+        draft.add(encoder, scales)
+        block = cross_fitted(codes[j], len(levels), Y, w, folds)
+        stack(scales)(block)
+        blocks.append(block)
+    return draft.finished(table), np.hstack(blocks)
+
+
+def dealt(x: Array, Y: Array, rng: Generator) -> Indices:
+    """The fold of every row: neighbours in the order of their content go to different folds."""
+    folds = np.empty(len(x), dtype=np.intp)
+    folds[content_order(x, Y, rng)] = np.arange(len(x)) % N_FOLDS
+    return folds

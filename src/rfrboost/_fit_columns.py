@@ -1,0 +1,83 @@
+"""Fitting the kinds of columns: an encoder, and a scale for every column that it writes.
+
+What does not vary gets no column.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rfrboost._encoders import (
+    DATE_PARTS,
+    ColumnEncoder,
+    DateColumn,
+    LevelColumn,
+    NumberColumns,
+    date_part,
+    level_codes,
+)
+from rfrboost._levels import indicators, target_means
+from rfrboost._scaling import Scale, fit_scale, indicator_scale
+from rfrboost._table import Table
+from rfrboost._typing import Array, Indices, frozen
+
+Fitted = tuple[ColumnEncoder, list[Scale]]
+
+#: of a column that turns out not to vary: zeros
+NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0)
+
+
+def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted:
+    """Numbers, with an indicator where some are missing."""
+    scales: dict[int, Scale] = {}
+    holes: dict[int, Scale] = {}
+    for j in columns:
+        x = table.number(j)
+        scale = fit_scale(x, w)
+        if scale is not None:
+            scales[j] = scale
+        share = missing_share(x, w)
+        if 0 < share < 1:
+            holes[j] = indicator_scale(share)
+    return NumberColumns(tuple(scales), tuple(holes)), [*scales.values(), *holes.values()]
+
+
+def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
+    """The parts of a date that vary."""
+    seconds = table.column(column).seconds()
+    fitted = {part: fit_scale(date_part(seconds, part), w) for part in DATE_PARTS}
+    scales = {part: scale for part, scale in fitted.items() if scale is not None}
+    share = missing_share(seconds, w)
+    holes = [indicator_scale(share)] if 0 < share < 1 else []
+    return DateColumn(column, tuple(scales), bool(holes)), [*scales.values(), *holes]
+
+
+def missing_share(x: Array, w: Array | None) -> float:
+    """How much of the weight is on holes."""
+    return float(np.average(np.isnan(x), weights=w))
+
+
+def fit_indicators(
+    column: int, texts: list[str | None], levels: list[str | None], w: Array | None
+) -> Fitted:
+    """Indicator columns of a category with few levels."""
+    weight = np.bincount(level_codes(levels, texts), w, minlength=len(levels) + 1).astype(float)
+    encoder = indicators(column, levels, weight)
+    shares = weight[: len(encoder.values)] @ encoder.values / weight.sum()
+    return encoder, [indicator_scale(float(share)) for share in shares]
+
+
+def fit_targets(
+    column: int, levels: list[str | None], codes: Indices, Y: Array, w: Array | None
+) -> Fitted:
+    """Target encodings of a category with many levels."""
+    values = frozen(target_means(codes, len(levels), Y, w))
+    k = values.shape[1]
+    suffixes = (" target",) if k == 1 else tuple(f" target {i}" for i in range(k))
+    scales = [fit_scale(values[codes, i], w) or NO_SCALE for i in range(k)]
+    return LevelColumn(column, tuple(levels), values, suffixes), scales
+
+
+def nothing() -> Fitted:
+    """One column of zeros."""
+    return LevelColumn(0, (), np.zeros((1, 1)), (" constant",)), [NO_SCALE]

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO
 from rfrboost._container import header_length, read_header, unpack
 from rfrboost._forms import ModelFileError
 from rfrboost._rfnn import RFNNClassifier, RFNNRegressor
-from rfrboost._rfrboost import RFRBoostClassifier, RFRBoostRegressor
+from rfrboost._rfrboost import RFRBoostRegressor
+from rfrboost._rfrboost_classifier import RFRBoostClassifier
 from rfrboost._saving import SavedEstimator, from_state
 from rfrboost._transformers import FourierFeatures, GaussianFeatures, SWIMFeatures
 

@@ -20,7 +20,12 @@ ENDINGS = {"regression": "Regressor", "classification": "Classifier"}
 # The ablation: what a variant is called, and how it departs from our defaults. A line here is
 # all that a new one needs.
 VARIANTS: dict[str, dict[str, Value]] = {
-    "agop": {"metric": "agop"},
+    "no-metric": {"metric": "identity"},
+    "no-bumps": {"features": "swim"},
+    "one-member": {"n_bags": 1},
+    "one-penalty": {"l2_step": 1e-3},
+    "one-scale": {"feature_scale": 0.5},
+    "narrow": {"n_features": 128},
 }
 
 FIELD = (OURS, *PEERS)

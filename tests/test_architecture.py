@@ -58,6 +58,7 @@ ORDER = [
     "_progress",
     "_parameters",
     "_plan",
+    "_inputs",
     "_base",
     "_classification",
     "_regression",

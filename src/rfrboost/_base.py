@@ -7,23 +7,21 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import (
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from rfrboost._auto import fit_auto, importances
 from rfrboost._boost import LayerRecord, Recipe, boost
 from rfrboost._edge import Data, check_inputs, is_auto, refuse_validation
+from rfrboost._encoder import Encoder
 from rfrboost._gradients import input_gradient
+from rfrboost._inputs import encode_fit, read_again, read_arrays, read_table_and_target
 from rfrboost._losses import Loss
 from rfrboost._network import Network
 from rfrboost._plan import MOST_LAYERS, is_automatic, plan_for
 from rfrboost._progress import Progress
 from rfrboost._saving import SavedEstimator
 from rfrboost._typing import Array
-
-DTYPES = [np.float64, np.float32]
 
 
 def in_units(record: LayerRecord, scale: float, degree: int) -> LayerRecord:
@@ -41,6 +39,13 @@ def in_units(record: LayerRecord, scale: float, degree: int) -> LayerRecord:
     )
 
 
+def checked_weights(sample_weight: Any, X: Any) -> Array | None:
+    """Weights as finite numbers, one a row, if there are any."""
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, X, dtype=np.float64)
+
+
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """An estimator whose fitted state is a :class:`~rfrboost._network.Network`."""
 
@@ -48,6 +53,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
     history_: list[dict[str, float]]
     _seed: int
     _loss: Loss
+    _encoder: Encoder | None = None
 
     @property
     def _n_features_out(self) -> int:
@@ -67,7 +73,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         """
         out_of_fold = None
         names = getattr(self, "feature_names_in_", None)
-        check_inputs(data.X, None if names is None else list(names))
+        # What an encoder wrote is of size one, and its columns have other names.
+        check_inputs(data.X, None if names is None or self._encoder else list(names))
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31 - 1)) if fitted is None else self._seed
         history = [] if fitted is None else list(self.history_)
@@ -79,7 +86,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
             fit = fit_auto(data.X, data.y, data.w, data.validation, plan, watch)
             del history[len(fit.rounds) :]
             self.network_, self._loss = fit.network, loss
-            self.feature_importances_ = importances(fit.network, data.X, data.w)
+            self.feature_importances_ = self._by_column(importances(fit.network, data.X, data.w))
             out_of_fold = fit.out_of_fold
         else:
             refuse_validation(data)
@@ -88,6 +95,17 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
             self.network_ = boost(data.X, data.y, data.w, recipe, fitted, watch)
         self.history_, self._seed, self._loss = history, seed, loss
         return out_of_fold
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = self._prepares()
+        return tags
+
+    def _by_column(self, shares: Array) -> Array:
+        """Shares of encoded columns as shares of the table's own."""
+        if self._encoder is None:
+            return shares
+        return np.bincount(self._encoder.sources, shares, self.n_features_in_).astype(float)
 
     def _watch(
         self, history: list[dict[str, float]], n_layers: int, scale: float, loss: Loss
@@ -133,9 +151,30 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
             )
         return fitted
 
+    def _prepares(self) -> bool:
+        """Whether tables are encoded here; a single network takes X as it is."""
+        automatic = is_auto(getattr(self, "n_layers", 0))
+        return automatic and getattr(self, "preprocess", None) is not None
+
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, task: str
+    ) -> tuple[Array, np.ndarray, Array | None]:
+        """What ``fit`` is given: X as numbers, y, and weights."""
+        self._encoder = None
+        if not self._prepares():
+            X, y = read_arrays(self, X, y, task)
+            return X, y, checked_weights(sample_weight, X)
+        table, y = read_table_and_target(self, X, y, task)
+        w = checked_weights(sample_weight, y)
+        if task == "classification":
+            y = column_or_1d(y, warn=True)
+            check_classification_targets(y)
+        self._encoder, X = encode_fit(table, y, w, task)
+        return X, y, w
+
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self, "network_")
-        X = validate_data(self, X, dtype=DTYPES, reset=False)
+        X = read_again(self, X, self._encoder)
         check_inputs(X, list(getattr(self, "feature_names_in_", [])) or None)
         return X
 
@@ -169,8 +208,10 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         ndarray of shape (n_samples, n_features_in), or (n_samples, n_features_in, d) if the model
         has several outputs or more than two classes
         """
-        X = self._checked(X)
+        table, X = X, self._checked(X)
         gradient = self._output_scale() * input_gradient(self.network_, X)
+        if self._encoder is not None:
+            gradient = self._encoder.pull(table, gradient)
         return gradient[:, :, 0] if self._one_output() else gradient
 
     def _output_scale(self) -> float:

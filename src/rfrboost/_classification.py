@@ -7,11 +7,12 @@ import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
-from rfrboost._base import DTYPES, NetworkEstimator
+from rfrboost._base import NetworkEstimator
 from rfrboost._edge import Data, at_rows, present_rows, weighted_rows
 from rfrboost._fitted import CLASSIFIER
+from rfrboost._inputs import read_again
 from rfrboost._losses import BinaryLogLoss, SoftmaxLogLoss
 from rfrboost._typing import Array
 
@@ -33,7 +34,8 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features_in)
-            Finite numbers; arrays, pandas or polars data frames.
+            Arrays, sparse matrices, pandas or polars data frames; finite numbers, or any columns
+            if ``preprocess`` applies.
         y : array-like of shape (n_samples,)
             Class labels of any type.
         sample_weight : array-like of shape (n_samples,), optional
@@ -46,12 +48,9 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         -------
         self
         """
-        X, y = validate_data(self, X, y, dtype=DTYPES)
+        X, y, w = self._read(X, y, sample_weight, "classification")
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        w = None
-        if sample_weight is not None:
-            w = _check_sample_weight(sample_weight, X, dtype=np.float64)
         kept, n_rows = present_rows(w, len(y)), len(y)
         X, y, w = weighted_rows(X, y, w)
         classes, codes = np.unique(y, return_inverse=True)
@@ -86,7 +85,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         """The rows to stop by, if any, with their labels coded as in the fit."""
         if X_val is None:
             return None
-        X_val = validate_data(self, X_val, dtype=DTYPES, reset=False)
+        X_val = read_again(self, X_val, self._encoder)
         y_val = column_or_1d(y_val)
         unknown = np.setdiff1d(y_val, classes)
         if len(unknown):

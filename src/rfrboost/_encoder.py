@@ -62,6 +62,31 @@ class Encoder:
         self.scaling(out)
         return out
 
+    def pull(self, X: Any, gradient: Array) -> Array:
+        """Derivatives (n, width, d) in what comes out, as derivatives in the table's numbers.
+
+        Categories have no derivatives and dates none to speak of: theirs are 0.
+        """
+        table = read_table(X)
+        numbers = self._number_columns()
+        raw = np.full((table.shape[0], self.width), np.nan)
+        for k, j in numbers.items():
+            raw[:, k] = table.number(j)
+        slopes = self.scaling.slopes(raw)
+        total = np.zeros((len(raw), self.n_columns, gradient.shape[2]))
+        for k, j in numbers.items():
+            total[:, j] += slopes[:, k, None] * gradient[:, k]
+        return total
+
+    def _number_columns(self) -> dict[int, int]:
+        """The columns that come out and are numbers of the table, with the columns they are."""
+        places = enumerate(
+            (j, suffix)
+            for encoder in self.columns
+            for j, suffix in zip(encoder.sources, encoder.suffixes, strict=True)
+        )
+        return {k: j for k, (j, suffix) in places if suffix == ""}
+
     def _check(self, table: Table) -> None:
         """Refuse other columns than those of the training table, by name where there are names."""
         if self.names is None or table.names is None:

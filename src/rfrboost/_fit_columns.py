@@ -17,7 +17,14 @@ from rfrboost._encoders import (
     level_codes,
 )
 from rfrboost._levels import indicators, target_means
-from rfrboost._scaling import Scale, fit_scale, indicator_scale
+from rfrboost._scaling import (
+    Scale,
+    fit_scale,
+    in_order,
+    indicator_scale,
+    is_prepared,
+    left_alone,
+)
 from rfrboost._table import Table
 from rfrboost._typing import Array, Indices, frozen
 
@@ -28,18 +35,31 @@ NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted:
-    """Numbers, with an indicator where some are missing."""
+    """Numbers, with an indicator where some are missing; scaled unless they are already."""
     scales: dict[int, Scale] = {}
     holes: dict[int, Scale] = {}
+    sizes = []
     for j in columns:
         x = table.number(j)
         scale = fit_scale(x, w)
         if scale is not None:
             scales[j] = scale
+            sizes.append(size_of(x, w))
         share = missing_share(x, w)
         if 0 < share < 1:
             holes[j] = indicator_scale(share)
+    if is_prepared(sizes):
+        scales = {j: left_alone(scale.fill) for j, scale in scales.items()}
     return NumberColumns(tuple(scales), tuple(holes)), [*scales.values(), *holes.values()]
+
+
+def size_of(x: Array, w: Array | None) -> tuple[float, float, float]:
+    """A column's mean, deviation and largest absolute value, holes left out."""
+    x, w = in_order(x, w)
+    largest = float(max(-x[0], x[-1]))
+    mean = float(np.average(x / largest, weights=w))
+    deviation = float(np.sqrt(np.average((x / largest - mean) ** 2, weights=w)))
+    return mean * largest, deviation * largest, largest
 
 
 def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:

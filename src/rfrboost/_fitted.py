@@ -29,6 +29,7 @@ from rfrboost._forms import (
 )
 from rfrboost._labels import Labels, Names
 from rfrboost._parts import FEATURE_MAP, LOG_LOSS, NETWORK, REGRESSION_LOSS, TARGET_SCALE
+from rfrboost._table_parts import ENCODER
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ class FittedState:
     def read(self, state: State, estimator: BaseEstimator) -> None:
         """Set the fitted attributes; those that are None stay unset, as after a fit."""
         forms = {name.strip("_"): form for name, form in self.attributes.items()}
-        values = Record(forms).read(state, "its fitted state")
+        # What may be None may also be absent: the file is then older than the attribute.
+        absent = {name: None for name, form in forms.items() if type(form) is Maybe}
+        values = Record(forms).read({**absent, **OBJECT.read(state, "its fitted state")}, "it")
         for name in self.attributes:
             if values[name.strip("_")] is not None:
                 setattr(estimator, name, values[name.strip("_")])
@@ -123,7 +126,9 @@ LAYER_RECORD = Record(
 
 NETWORK_ATTRIBUTES: dict[str, Form] = {
     **INPUTS,
+    "_encoder": Maybe(ENCODER),
     "network_": NETWORK,
+    "feature_importances_": Maybe(Numbers(1)),
     "history_": Many(LAYER_RECORD, list),
     "_seed": Plain("a seed", lambda v: type(v) is int and 0 <= v < 2**31),
 }
@@ -135,11 +140,20 @@ def inputs_fit(estimator: Any) -> bool:
     return names is None or len(names) == estimator.n_features_in_
 
 
+def network_columns(estimator: Any) -> int:
+    """How many columns the network sees: those of X, or what their encoder makes of them."""
+    encoder = estimator._encoder
+    if encoder is None:
+        return estimator.n_features_in_
+    fits = ENCODER.fits(encoder, encoder.width) and encoder.n_columns == estimator.n_features_in_
+    return encoder.width if fits else -1
+
+
 def network_fits(estimator: Any, outputs: int) -> bool:
     """A network for these inputs and outputs; a single one has a record of every layer."""
     return (
         inputs_fit(estimator)
-        and NETWORK.fits(estimator.network_, estimator.n_features_in_, outputs)
+        and NETWORK.fits(estimator.network_, network_columns(estimator), outputs)
         and (
             is_auto(getattr(estimator, "n_layers", 0))
             or len(estimator.history_) == len(estimator.network_.layers)

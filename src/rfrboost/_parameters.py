@@ -58,6 +58,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "l2_step": [NONNEGATIVE, AUTO],
     "normalize": ["boolean"],
     "metric": [StrOptions({"identity", "agop", "auto"})],
+    "preprocess": [AUTO, None],
     "n_bags": [Interval(Integral, 1, 100, closed="both")],
     "max_seconds": [POSITIVE, None],
     "sample_splitting": ["boolean"],

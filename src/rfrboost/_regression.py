@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import check_array
 
-from rfrboost._base import DTYPES, NetworkEstimator
+from rfrboost._base import NetworkEstimator
 from rfrboost._edge import (
     NO_SCALE,
     Data,
@@ -20,6 +20,7 @@ from rfrboost._edge import (
     weighted_rows,
 )
 from rfrboost._fitted import REGRESSOR
+from rfrboost._inputs import read_again
 from rfrboost._parameters import fitted_loss, loss_for
 from rfrboost._typing import Array
 
@@ -42,7 +43,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features_in)
-            Finite numbers; arrays, pandas or polars data frames.
+            Arrays, sparse matrices, pandas or polars data frames; finite numbers, or any columns
+            if ``preprocess`` applies.
         y : array-like of shape (n_samples,) or (n_samples, d)
             One target or several.
         sample_weight : array-like of shape (n_samples,), optional
@@ -55,11 +57,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         -------
         self
         """
-        X, y = validate_data(self, X, y, dtype=DTYPES, multi_output=True, y_numeric=True)
+        X, y, w = self._read(X, y, sample_weight, "regression")
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
-        w = None
-        if sample_weight is not None:
-            w = _check_sample_weight(sample_weight, X, dtype=np.float64)
         kept = present_rows(w, len(y))
         X, Y, w = weighted_rows(X, Y, w)
         named = loss_for(self.loss, self.quantile)
@@ -87,7 +86,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         """The rows to stop by, if any, in the units of the fit."""
         if X_val is None:
             return None
-        X_val = validate_data(self, X_val, dtype=DTYPES, reset=False)
+        X_val = read_again(self, X_val, self._encoder)
         Y_val = check_array(y_val, dtype=float, ensure_2d=False).reshape(len(X_val), -1)
         if Y_val.shape[1] != n_outputs:
             raise ValueError(f"y_val has {Y_val.shape[1]} outputs, but y has {n_outputs}.")

@@ -80,6 +80,10 @@ class RFRBoostRegressor(NetworkRegressor):
         paper's. "agop" learns it from the model itself: by the average outer product of the
         gradients that the layers so far have, so that inputs that do not matter fade. "auto" is
         "agop" in the ensemble; fixed: "identity".
+    preprocess : "auto" or None, default="auto"
+        Whether an automatic fit takes any table: numbers with heavy tails and holes, categories,
+        dates. An array that is standardised already is left as it is. A single network
+        (``n_layers`` a number) always takes X as it is: finite numbers, best standardised.
     n_bags : int, default=5
         Members of the ensemble, each of which holds out one of so many folds. With 1 there is one
         member, which holds out a fifth of the rows.
@@ -154,6 +158,7 @@ class RFRBoostRegressor(NetworkRegressor):
         l2_step: float | str = "auto",
         normalize: bool = False,
         metric: str = "auto",
+        preprocess: str | None = "auto",
         n_bags: int = 5,
         max_seconds: float | None = None,
         sample_splitting: bool = False,
@@ -179,6 +184,7 @@ class RFRBoostRegressor(NetworkRegressor):
         self.l2_step = l2_step
         self.normalize = normalize
         self.metric = metric
+        self.preprocess = preprocess
         self.n_bags = n_bags
         self.max_seconds = max_seconds
         self.sample_splitting = sample_splitting

@@ -20,6 +20,11 @@ LOWER, UPPER = 0.05, 0.95
 MARGIN, REACH = 0.5, 0.5
 # Rare events are not blown up beyond 1 / this.
 LEAST_SPREAD = 0.2
+# What tells columns that have been standardised already: how far their means are from 0, in
+# deviations, for which share of them, and the largest value there is.
+CENTRED, NEARLY_ALL, FAR_OUT = 0.4, 0.9, 10.0
+# A power of two: dividing and multiplying by it is exact.
+UNTOUCHED = 2.0**20
 # Keeps quotients of finite numbers finite.
 LARGEST_QUOTIENT = 1e300
 
@@ -65,6 +70,14 @@ class Scaling:
                 t = (block - self.start) / self.width
             block[:] = (squash(t) - self.mean) * self.gain
 
+    def slopes(self, x: Array) -> Array:
+        """The derivative of every number that comes out in the one that went in; 0 for holes."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            t = (x - self.start) / self.width
+            beyond = np.abs(t - within_margin(t))
+            slopes = self.gain / self.width / (1 + beyond / REACH)
+        return np.where(np.isnan(x), 0.0, slopes)
+
 
 def stack(scales: list[Scale]) -> Scaling:
     """One scaling of all columns."""
@@ -84,6 +97,24 @@ def fit_scale(x: Array, w: Array | None) -> Scale | None:
     spread = float(np.sqrt(np.average((t - mean) ** 2, weights=w)))
     median = sum(quantile(x, w, 0.5)) / 2
     return Scale(median, start, stop - start, mean, 1 / max(spread, LEAST_SPREAD))
+
+
+def left_alone(fill: float) -> Scale:
+    """A scale that changes nothing up to half of UNTOUCHED, to the bit."""
+    return Scale(fill, 0.0, UNTOUCHED, 0.0, UNTOUCHED)
+
+
+def is_prepared(columns: list[tuple[float, float, float]]) -> bool:
+    """Whether columns, by (mean, deviation, largest absolute value), have been scaled already.
+
+    Nearly all of them are centred, and the widest is about one unit wide. Rare indicators and
+    clipped columns have smaller deviations, which somebody chose.
+    """
+    if not columns:
+        return False
+    mean, deviation, largest = np.array(columns).T
+    centred = np.mean(np.abs(mean) <= CENTRED * deviation) >= NEARLY_ALL
+    return bool(centred and largest.max() <= FAR_OUT and 0.5 <= deviation.max() <= 1.5)
 
 
 def indicator_scale(share: float) -> Scale:

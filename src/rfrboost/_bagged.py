@@ -2,10 +2,10 @@
 
 Φ is the members' raw predictions themselves, so that the head is the identity and a layer is
 Φ_t = Φ_{t−1} + η α_t A_t f_t(x): regress the negative gradient of the loss on random features of
-x, and go along the fit by a step that lowers the loss. Members that share a draw share its Gram matrices:
-that of a member is the sum over all folds but its own. Several penalties are tried at once, each
-with its own predictions, and the losing ones dropped on the way; how many layers are kept is
-decided by the loss on the rows that members hold out.
+x, and go along the fit by a step that lowers the loss. Members that share a draw share its Gram
+matrices: that of a member is the sum over all folds but its own. Several penalties are tried at
+once, each with its own predictions, and the losing ones dropped on the way; how many layers are
+kept is decided by the loss on the rows that members hold out.
 """
 
 from collections.abc import Callable

@@ -27,8 +27,8 @@ class Bags:
     """Rows sorted by fold: x is (n, D+1) and homogeneous, y (n, k), w their weights.
 
     ``folds`` are the rows of each fold; ``members`` the folds that a member holds out (all, or the
-    first of several); ``groups`` the members that share their draws; ``origin`` the place of every row
-    that was handed in.
+    first of several); ``groups`` the members that share their draws; ``origin`` the place of every
+    row that was handed in.
     """
 
     x: Array

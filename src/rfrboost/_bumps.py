@@ -18,6 +18,8 @@ from rfrboost._typing import Array, frozen
 
 # Rows at a time while absolute differences are added up: small enough to stay in a cache.
 CHUNK = 64
+# Squared distances below this share of the squared norms are rounding in single precision.
+ROUNDING = np.float32(4 * 2.0**-24)
 # Distances below this share of the median one have no direction.
 CLOSEST = 1e-6
 # Coordinates beyond this many units are as good as this far: their squares fit single precision.
@@ -43,7 +45,7 @@ class Distances:
 
     def euclidean(self, A: Array, B: Array) -> Array:
         A, B = (single(stretched(X, self.L) / self.euclidean_unit) for X in (A, B))
-        squared = squared_distances(A, B)
+        squared = squares(A, B)
         return np.sqrt(squared, out=squared)
 
     def absolute(self, A: Array, B: Array) -> Array:
@@ -51,10 +53,20 @@ class Distances:
         roots = np.sqrt(scales[two]) / np.sqrt(self.spans[two])
         total = np.zeros((len(A), len(B)), np.float32)
         if two.any():
-            total += squared_distances(single(A[:, two] * roots), single(B[:, two] * roots))
+            total += squares(single(A[:, two] * roots), single(B[:, two] * roots))
         A, B = (single(X[:, ~two] * scales[~two]) for X in (A, B))
         add_absolute(total, A, np.ascontiguousarray(B.T))
         return total
+
+
+def squares(A: Array, B: Array) -> Array:
+    """Squared distances in single precision; 0 where rounding alone could have made them."""
+    squared = squared_distances(A, B)
+    a, b = (ROUNDING * np.einsum("ij,ij->i", X, X) for X in (A, B))
+    for begin in range(0, len(B), CHUNK):
+        part = squared[:, begin : begin + CHUNK]
+        part *= part > a[:, None] + b[begin : begin + CHUNK]
+    return squared
 
 
 def single(A: Array, largest: float = FARTHEST) -> Array:

@@ -7,6 +7,7 @@ the bumps' reach and the penalty are chosen on a sample, by the error on held-ou
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product as combinations
 
 import numpy as np
@@ -230,7 +231,9 @@ class PrimalRidge:
     def fit(self, member: int, penalty: float) -> MemberFit:
         """Fit a member on all folds but its own."""
         rest = [k for k in range(len(self.sums)) if k != member]
-        G, b, total = (sum(part[k] for k in rest) for part in (self.ff, self.fr, self.sums))
+        G, b, total = (
+            reduce(np.add, [part[k] for k in rest]) for part in (self.ff, self.fr, self.sums)
+        )
         mean = total[:-1] / total[-1]
         G = np.asfortranarray(np.tril(G) + penalty * self.M)
         floor = FLOOR * float(np.trace(G)) / len(G)

@@ -251,8 +251,9 @@ def move(
 def step_length(bags: Bags, member: int, raw: Array, moves: Array, loss: Loss) -> float:
     """α ≈ argmin Σ w·l(raw + α·move, y) over the rows the member is fitted on.
 
-    Where least squares tells what raw should be, one Newton step comes near enough. Elsewhere it
-    may not: the pinball loss has next to no curvature, Poisson's grows exponentially.
+    With a log-loss, whose curvature is everywhere and bounded, one Newton step comes near enough.
+    Elsewhere it may not: Huber's loss and the pinball loss have their curvature in a few rows
+    only, and Poisson's grows exponentially.
     """
     if loss.quadratic:
         return 1.0
@@ -263,7 +264,7 @@ def step_length(bags: Bags, member: int, raw: Array, moves: Array, loss: Loss) -
         slope, curvature = loss.slope_and_curvature(raw + alpha * moves, y, moves)
         return float(w @ slope), float(w @ curvature)
 
-    if not loss.least_squares:
+    if not loss.least_squares or loss.degree is not None:
         return min(minimize_convex(derivatives), LONGEST)
     slope, curvature = derivatives(0.0)
     return float(np.clip(-slope / curvature, 0.0, LONGEST)) if curvature > 0 else 0.0

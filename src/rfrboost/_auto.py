@@ -51,10 +51,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class AutoFit:
-    """The network, and for every row its raw out-of-fold prediction (NaN where there is none)."""
+    """The network, and every row's raw out-of-fold prediction (NaN where there is none).
+
+    All rows are fitted where others were given to stop by; there is then nothing out of fold.
+    """
 
     network: Network
-    out_of_fold: Array
+    out_of_fold: Array | None
     rounds: tuple[LayerRecord, ...]
 
 
@@ -87,10 +90,12 @@ def fit_auto(
     families = [linear.out_of_fold, boosted.out_of_fold]
     families += [] if kernel is None else [kernel.out_of_fold]
     v, b = stack(families, bags.y[held], bags.w[held], loss)
-    combined = np.full((len(bags.y), len(b)), np.nan)
-    combined[held] = np.einsum("f,fnd->nd", v, np.stack(families)) + b
     network = assemble(bags, mean, loss, linear, boosted, kernel, v, b)
-    return AutoFit(network, combined[bags.origin[: len(y)]], boosted.rounds)
+    if validation is not None:
+        return AutoFit(network, None, boosted.rounds)
+    combined = np.full((len(y), len(b)), np.nan)
+    combined[held] = np.einsum("f,fnd->nd", v, np.stack(families)) + b
+    return AutoFit(network, combined[bags.origin], boosted.rounds)
 
 
 def ignore(record: LayerRecord) -> None:
@@ -163,7 +168,7 @@ def linear_raw(bags: Bags, linear: Boosted) -> Array | float:
         moved = product(bags.x[:, :-1], piece.C) + piece.c
         for i, k in enumerate(piece.group):
             d = raw.shape[2]
-            raw[:, bags.members.index(k)] += moved[:, i * d : (i + 1) * d]
+            raw[:, k] += moved[:, i * d : (i + 1) * d]
     return raw
 
 
@@ -197,7 +202,7 @@ def assemble(
 
 def member_columns(bags: Bags, group: tuple[int, ...], d: int) -> Array:
     """The columns of Φ that belong to the members of a group."""
-    return np.concatenate([np.arange(d) + d * bags.members.index(k) for k in group])
+    return np.concatenate([np.arange(d) + d * k for k in group])
 
 
 def as_layer(piece: Piece | KernelPiece, weight: float, bags: Bags, d: int) -> Layer:
@@ -208,11 +213,18 @@ def as_layer(piece: Piece | KernelPiece, weight: float, bags: Bags, d: int) -> L
     return Layer(LayerFeatures(None, piece.features), LowRankStep(C, piece.c, frozen(V)), None)
 
 
-def importances(network: Network, X: Array, w: Array | None) -> Array:
-    """Each column's share of the mean squared input gradient, in units of its own deviation."""
+def importances(network: Network, X: Array, w: Array | None) -> Array | None:
+    """Each column's share of the mean squared input gradient, in units of its own deviation.
+
+    None where some features have no derivative.
+    """
+    maps = [m for layer in network.layers for m in layer.features.maps]
+    if not all(hasattr(m, "pullback") for m in maps):
+        return None
     rng = default_rng(SeedSequence(0))
     rows = rng.choice(len(X), IMPORTANCE_ROWS, p=None if w is None else w / w.sum())
     mean = np.average(X, axis=0, weights=w)
-    variance = np.average((X - mean) ** 2, axis=0, weights=w)
-    shares = np.square(input_gradient(network, X[rows])).sum(axis=(0, 2)) * variance
+    deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
+    gradient = input_gradient(network, X[rows]) * deviation[:, None]
+    shares = np.square(gradient / (np.abs(gradient).max() or 1.0)).sum(axis=(0, 2))
     return shares / (shares.sum() or 1.0)

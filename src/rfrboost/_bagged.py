@@ -2,10 +2,10 @@
 
 Φ is the members' raw predictions themselves, so that the head is the identity and a layer is
 Φ_t = Φ_{t−1} + η α_t A_t f_t(x): regress the negative gradient of the loss on random features of
-x, and go along the fit by one Newton step. Members that share a draw share its Gram matrices:
-that of a member is the sum over all folds but its own. Several penalties are tried at once, each
-with its own predictions, and the losing ones dropped on the way; how many layers are kept is
-decided by the loss on the rows that members hold out.
+x, and go along the fit by a step that lowers the loss. Members that share a draw share its Gram
+matrices: that of a member is the sum over all folds but its own. Several penalties are tried at
+once, each with its own predictions, and the losing ones dropped on the way; how many layers are
+kept is decided by the loss on the rows that members hold out.
 """
 
 from collections.abc import Callable
@@ -21,6 +21,7 @@ from rfrboost._blas import product
 from rfrboost._blocks import BucketGrams, FeatureBlocks
 from rfrboost._boost import LayerRecord, Watch
 from rfrboost._features import DenseFeatures, Sampler
+from rfrboost._linesearch import minimize_convex
 from rfrboost._losses import Loss
 from rfrboost._metric import DENSE_COLUMNS, METRIC_ROWS, InMetric, learned_metric
 from rfrboost._precision import bagged_dtype
@@ -34,7 +35,7 @@ PATIENCE = 4
 IMPROVEMENT = 1e-3
 # Layers before that counts: where few inputs matter, the first ones only find out which.
 FEWEST = 6
-# The longest Newton step, in units of the regression's own.
+# The longest step, in units of the regression's own.
 LONGEST = 64.0
 
 
@@ -112,7 +113,7 @@ def boost_members(
         leader = min(candidates, key=lambda candidate: candidate.loss)
         rounds.append(record_of(bags, leader, loss, perf_counter() - clock))
         watch(rounds[-1])
-        if leader.loss < best_loss * (1 - IMPROVEMENT):
+        if leader.loss < best_loss - IMPROVEMENT * abs(best_loss):
             metrics = tuple(drawer.L for drawer in drawers)
             layers = tuple(leader.layers)
             oof = bags.out_of_fold(leader.raw)
@@ -153,6 +154,7 @@ class Drawer:
     probes: Array
     slope: Array
     L: Array
+    learned: bool = False
 
     @classmethod
     def of(cls, bags: Bags, group: tuple[int, ...], settings: Settings, rng: Generator) -> "Drawer":
@@ -165,15 +167,18 @@ class Drawer:
     def draw(self, bags: Bags, targets: Array, rng: Generator) -> DenseFeatures:
         """Features for these targets (n, d)."""
         sampler, p = self.settings.sampler, self.settings.n_features
-        if self.settings.learns_metric:
+        if self.learned:
             sampler = InMetric(sampler, self.L)
         rows = bags.draw(bags.seen(self.group), sampler.n_rows(p), rng)
         drawn: Any = sampler.sample(bags.x[rows, :-1], targets[rows], p, rng)
         return drawn
 
     def learn(self, piece: Piece) -> None:
-        """Add a layer's input gradients, averaged over members, at the probes; renew the metric."""
-        if not self.settings.learns_metric:
+        """Add a layer's input gradients, averaged over members, at the probes; renew the metric.
+
+        Features without a derivative say nothing about it.
+        """
+        if not (self.settings.learns_metric and hasattr(piece.features, "slopes")):
             return
         d = piece.C.shape[1] // len(self.group)
         C = piece.C.reshape(len(piece.C), len(self.group), d).mean(axis=1)
@@ -181,7 +186,7 @@ class Drawer:
         directions = piece.features.weights[:-1].T
         added = [product(slopes * C[:, j], directions.astype(float)) for j in range(d)]
         self.slope = self.slope + np.stack(added, axis=2)
-        self.L = learned_metric(self.slope)
+        self.L, self.learned = learned_metric(self.slope), True
 
 
 def fit_piece(
@@ -212,7 +217,7 @@ def fit_piece(
 def residuals(bags: Bags, candidate: Candidate, group: tuple[int, ...], loss: Loss) -> Array:
     """What the draw should explain: for a group the held-out residuals, else a member's own."""
     if len(group) == 1:
-        raw = candidate.raw[:, bags.members.index(group[0])]
+        raw = candidate.raw[:, group[0]]
     else:
         raw = candidate.raw.mean(axis=1)
         raw[bags.held_out()] = bags.out_of_fold(candidate.raw)
@@ -220,32 +225,46 @@ def residuals(bags: Bags, candidate: Candidate, group: tuple[int, ...], loss: Lo
 
 
 def group_residuals(bags: Bags, candidate: Candidate, group: tuple[int, ...], loss: Loss) -> Array:
-    """The negative gradients of a group's members, side by side."""
-    raws = [candidate.raw[:, bags.members.index(k)] for k in group]
-    return np.concatenate([-loss.gradient(raw, bags.y) for raw in raws], axis=1)
+    """The negative gradients of a group's members, side by side; 0 on rows that one holds out."""
+    R = [-loss.gradient(candidate.raw[:, k], bags.y) for k in group]
+    for k, own in zip(group, R, strict=True):
+        own[bags.folds[k]] = 0.0
+    return np.concatenate(R, axis=1)
 
 
 def move(
     bags: Bags, candidate: Candidate, piece: Piece, moves: Array, loss: Loss, drawer: Drawer
 ) -> Piece:
-    """Let every member go along its own fit by a Newton step; the piece with that step in it."""
+    """Let every member go along its own fit; the piece with its step in it."""
     d = moves.shape[1] // len(piece.group)
     factors = np.empty(moves.shape[1])
     for i, k in enumerate(piece.group):
         columns = slice(i * d, (i + 1) * d)
-        raw = candidate.raw[:, bags.members.index(k)]
-        alpha = newton_step(bags, k, raw, moves[:, columns], loss)
+        raw = candidate.raw[:, k]
+        alpha = step_length(bags, k, raw, moves[:, columns], loss)
         factors[columns] = alpha * drawer.settings.learning_rate
         raw += factors[columns] * moves[:, columns]
     length = float(factors.mean()) / drawer.settings.learning_rate
     return replace(piece, C=frozen(piece.C * factors), c=frozen(piece.c * factors), length=length)
 
 
-def newton_step(bags: Bags, member: int, raw: Array, moves: Array, loss: Loss) -> float:
-    """α ≈ argmin Σ w·l(raw + α·move, y) over the rows the member is fitted on."""
+def step_length(bags: Bags, member: int, raw: Array, moves: Array, loss: Loss) -> float:
+    """α ≈ argmin Σ w·l(raw + α·move, y) over the rows the member is fitted on.
+
+    With a log-loss, whose curvature is everywhere and bounded, one Newton step comes near enough.
+    Elsewhere it may not: Huber's loss and the pinball loss have their curvature in a few rows
+    only, and Poisson's grows exponentially.
+    """
     if loss.quadratic:
         return 1.0
-    pair = loss.slope_and_curvature(raw, bags.y, moves)
-    held = bags.folds[member]
-    slope, curvature = (float(bags.w @ v - bags.w[held] @ v[held]) for v in pair)
+    train = bags.training(member)
+    raw, y, w, moves = raw[train], bags.y[train], bags.w[train], moves[train]
+
+    def derivatives(alpha: float) -> tuple[float, float]:
+        slope, curvature = loss.slope_and_curvature(raw + alpha * moves, y, moves)
+        return float(w @ slope), float(w @ curvature)
+
+    if not loss.least_squares or loss.degree is not None:
+        return min(minimize_convex(derivatives), LONGEST)
+    slope, curvature = derivatives(0.0)
     return float(np.clip(-slope / curvature, 0.0, LONGEST)) if curvature > 0 else 0.0

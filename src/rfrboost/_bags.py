@@ -26,9 +26,9 @@ SINGLE = 5
 class Bags:
     """Rows sorted by fold: x is (n, D+1) and homogeneous, y (n, k), w their weights.
 
-    ``folds`` are the rows of each fold; ``members`` the folds that a member holds out (all, or one
-    of several); ``groups`` the members that share their draws; ``origin`` the place of every row
-    that was handed in.
+    ``folds`` are the rows of each fold; ``members`` the folds that a member holds out (all, or the
+    first of several); ``groups`` the members that share their draws; ``origin`` the place of every
+    row that was handed in.
     """
 
     x: Array
@@ -60,7 +60,7 @@ class Bags:
 
     def out_of_fold(self, raw: Array) -> Array:
         """For every held-out row what its member predicts; ``raw`` is (n, members, d)."""
-        return np.vstack([raw[self.folds[k], j] for j, k in enumerate(self.members)])
+        return np.vstack([raw[self.folds[k], k] for k in self.members])
 
     def draw(self, rows: Indices, size: int, rng: Generator) -> Indices:
         """``size`` of these rows, with replacement, in proportion to weight."""
@@ -80,7 +80,9 @@ def bag(x: Array, y: Array, w: Array | None, n_bags: int, strata: bool, rng: Gen
     """Cut rows into ``n_bags`` folds, one a member, each class shared out evenly if ``strata``.
 
     With one bag, rows are cut as for five and there is one member, which holds out the first fold.
+    There are never more folds than rows.
     """
+    n_bags = min(n_bags, len(y))
     order = content_order(x, y, rng)
     order = order[rng.permutation(len(order))]
     if strata:

@@ -18,8 +18,16 @@ from rfrboost._typing import Array, frozen
 
 # Rows at a time while absolute differences are added up: small enough to stay in a cache.
 CHUNK = 64
+# Squared distances below this share of the squared norms are rounding in single precision.
+ROUNDING = np.float32(4 * 2.0**-24)
 # Distances below this share of the median one have no direction.
 CLOSEST = 1e-6
+# Coordinates beyond this many units are as good as this far: their squares fit single precision.
+FARTHEST = 1e15
+# The largest coordinate of a centre, in the units of x.
+LARGEST = 1e38
+# Rows closer than this differ by nothing that a unit could be made of.
+NOTHING = 1e-100
 
 
 @dataclass(frozen=True)
@@ -36,21 +44,34 @@ class Distances:
     absolute_unit: float = 1.0
 
     def euclidean(self, A: Array, B: Array) -> Array:
-        A, B = stretched(A, self.L), stretched(B, self.L)
-        squared = squared_distances(A.astype(np.float32), B.astype(np.float32))
-        return np.sqrt(squared, out=squared) / np.float32(self.euclidean_unit)
+        A, B = (single(stretched(X, self.L) / self.euclidean_unit) for X in (A, B))
+        squared = squares(A, B)
+        return np.sqrt(squared, out=squared)
 
     def absolute(self, A: Array, B: Array) -> Array:
-        scales = column_scales(self.L) / self.absolute_unit
-        A, B = (A * scales).astype(np.float32), (B * scales).astype(np.float32)
-        two = self.spans > 0
-        roots = np.sqrt(self.spans[two] * scales[two]).astype(np.float32)
+        scales, two = column_scales(self.L) / self.absolute_unit, self.spans > 0
+        roots = np.sqrt(scales[two]) / np.sqrt(self.spans[two])
+        total = np.zeros((len(A), len(B)), np.float32)
         if two.any():
-            total = np.ascontiguousarray(squared_distances(A[:, two] / roots, B[:, two] / roots))
-        else:
-            total = np.zeros((len(A), len(B)), np.float32)
-        add_absolute(total, A[:, ~two], np.ascontiguousarray(B[:, ~two].T))
+            total += squares(single(A[:, two] * roots), single(B[:, two] * roots))
+        A, B = (single(X[:, ~two] * scales[~two]) for X in (A, B))
+        add_absolute(total, A, np.ascontiguousarray(B.T))
         return total
+
+
+def squares(A: Array, B: Array) -> Array:
+    """Squared distances in single precision; 0 where rounding alone could have made them."""
+    squared = squared_distances(A, B)
+    a, b = (ROUNDING * np.einsum("ij,ij->i", X, X) for X in (A, B))
+    for begin in range(0, len(B), CHUNK):
+        part = squared[:, begin : begin + CHUNK]
+        part *= part > a[:, None] + b[begin : begin + CHUNK]
+    return squared
+
+
+def single(A: Array, largest: float = FARTHEST) -> Array:
+    """Coordinates in single precision, unless told otherwise none of them too large to square."""
+    return np.clip(A, -largest, largest).astype(np.float32)
 
 
 def add_absolute(total: Array, A: Array, Bt: Array) -> None:
@@ -71,7 +92,8 @@ def measured(rows: Array, others: Array, L: Array, spans: Array) -> Distances:
         np.linalg.norm(stretched(difference, L), axis=1),
         (np.abs(difference) * column_scales(L)).sum(axis=1),
     )
-    units = [float(np.median(d[d > 0])) if (d > 0).any() else 1.0 for d in lengths]
+    apart = [d[d > NOTHING] for d in lengths]
+    units = [float(np.median(d)) if len(d) else 1.0 for d in apart]
     return Distances(L, spans, *units)
 
 

@@ -7,6 +7,7 @@ the bumps' reach and the penalty are chosen on a sample, by the error on held-ou
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product as combinations
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.random import Generator
 
 from rfrboost._bags import Bags
 from rfrboost._blas import gram, product
-from rfrboost._bumps import Bumps, bumps_of, measured, two_valued
+from rfrboost._bumps import LARGEST, Bumps, bumps_of, measured, single, two_valued
 from rfrboost._solve import solve, solve_kernel
 from rfrboost._typing import Array, Indices, frozen
 
@@ -26,6 +27,8 @@ SAMPLE_ROWS = 800
 PAIRS = 1000
 REACHES = (1.0, 4.0)
 PENALTIES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+# The least penalty, a row: below, single precision cannot tell K + sI from a singular matrix.
+SMALLEST = 1e-9
 # Rows of bumps computed at a time when there are more rows than centres.
 CHUNK = 4096
 # Added to the normal equations of few centres, in units of their mean diagonal: single precision.
@@ -76,11 +79,11 @@ def fit_kernel(
         bumps = Bumps(shape.centres, shape.distances, choice.reach, choice.mix)
         problem = ridge(bags, group, bumps)
         if not pieces:
-            penalty = refined_penalty(bags, group[0], problem, choice.penalty)
+            penalty = refined_penalty(bags, group[0], problem, choice.penalty, more_time)
         fits = []
         for k in group:
             fits.append(problem.fit(k, penalty))
-            raw[bags.folds[k], bags.members.index(k)] = fits[-1].held_out
+            raw[bags.folds[k], k] = fits[-1].held_out
             if not more_time():
                 return None
         C = np.hstack([fit.C for fit in fits]).astype(np.float32)
@@ -90,13 +93,17 @@ def fit_kernel(
 
 
 def refined_penalty(
-    bags: Bags, member: int, problem: "DualRidge | PrimalRidge", penalty: float
+    bags: Bags,
+    member: int,
+    problem: "DualRidge | PrimalRidge",
+    penalty: float,
+    more_time: Callable[[], bool],
 ) -> float:
     """Go down, or else up, by factors of ten while one member's held-out error falls.
 
     The sample that settings were compared on is smaller than the data, and thins out copies.
     """
-    held = bags.folds[member]
+    held, lowest = bags.folds[member], SMALLEST * len(bags.y)
 
     def error(s: float) -> float:
         wrong = problem.fit(member, s).held_out - bags.y[held]
@@ -104,7 +111,7 @@ def refined_penalty(
 
     best, least = penalty, error(penalty)
     for factor in (0.1, 10.0):
-        while (now := error(best * factor)) < least:
+        while best * factor > lowest and more_time() and (now := error(best * factor)) < least:
             best, least = best * factor, now
         if best != penalty:
             break
@@ -118,7 +125,7 @@ def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Ge
     pairs = bags.draw(seen, 2 * PAIRS, rng)
     distances = measured(X[pairs[:PAIRS]], X[pairs[PAIRS:]], frozen(L), spans)
     centres = seen if len(bags.y) <= MOST_CENTRES else bags.sample(seen, DRAWN_CENTRES, rng)
-    return Bumps(frozen(X[centres].astype(np.float32)), distances, 1.0, 0.0)
+    return Bumps(frozen(single(X[centres], LARGEST)), distances, 1.0, 0.0)
 
 
 def choose(bags: Bags, member: int, shape: Bumps, rng: Generator) -> Choice:
@@ -223,7 +230,10 @@ class PrimalRidge:
 
     def fit(self, member: int, penalty: float) -> MemberFit:
         """Fit a member on all folds but its own."""
-        G, b, total = (sum(part) - part[member] for part in (self.ff, self.fr, self.sums))
+        rest = [k for k in range(len(self.sums)) if k != member]
+        G, b, total = (
+            reduce(np.add, [part[k] for k in rest]) for part in (self.ff, self.fr, self.sums)
+        )
         mean = total[:-1] / total[-1]
         G = np.asfortranarray(np.tril(G) + penalty * self.M)
         floor = FLOOR * float(np.trace(G)) / len(G)

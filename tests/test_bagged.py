@@ -1,0 +1,292 @@
+"""Boosting members side by side: ridge by brute force, honest about held-out rows."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+
+import rfrboost._bags as bags_module
+import rfrboost._blocks as blocks_module
+from rfrboost._bagged import (
+    LONGEST,
+    Candidate,
+    Settings,
+    boost_members,
+    group_residuals,
+    held_out_loss,
+    step_length,
+)
+from rfrboost._bags import bag
+from rfrboost._blocks import BucketGrams, FeatureBlocks
+from rfrboost._features import SWIM
+from rfrboost._losses import BinaryLogLoss, Huber, Poisson, Quantile, SoftmaxLogLoss, SquaredError
+from rfrboost._network import centered
+
+ALWAYS = partial(bool, 1)
+SHARED = [False, True]
+
+
+def ignore(record):
+    """Nobody watches."""
+
+
+def table(n=120, n_bags=3, weighted=False, outputs=1, seed=0):
+    rng = default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    y = np.column_stack([np.sin(2 * X[:, 0] + k) + X[:, 1] for k in range(outputs)])
+    w = rng.uniform(0.2, 3.0, n) if weighted else None
+    return bag(centered(X, np.zeros(3)), y, w, n_bags, False, default_rng(1))
+
+
+def swim_settings(penalties=(1e-3,), n_layers=4, metric=True):
+    return Settings(n_layers, 0.6, 20, penalties, SWIM(1.0, "tanh"), metric)
+
+
+def features_for(bags, p=6):
+    return SWIM(1.0, "tanh").sample(bags.x[:40, :-1], bags.y[:40], p, default_rng(3))
+
+
+def feature_values(features, x):
+    out = np.empty((len(x), features.width), features.dtype, order="F")
+    features(x, out)
+    return out.astype(float)
+
+
+def ridge_by_hand(F, R, w, penalty):
+    """C and c of Σ w‖R − FC − c‖² + Σw·penalty‖C‖², as least squares of stacked rows."""
+    p, root = F.shape[1], np.sqrt(w)[:, None]
+    rows = np.vstack(
+        [
+            np.hstack([root * F, root]),
+            np.hstack([np.sqrt(w.sum() * penalty) * np.eye(p), np.zeros((p, 1))]),
+        ]
+    )
+    right = np.vstack([root * R, np.zeros((p, R.shape[1]))])
+    solution = np.linalg.lstsq(rows, right, rcond=None)[0]
+    return solution[:-1], solution[-1]
+
+
+@pytest.mark.parametrize("shared", SHARED)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_every_member_and_penalty_is_a_ridge_on_the_rows_it_is_fitted_on(
+    monkeypatch, shared, weighted, outputs
+):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
+    bags, penalties = table(weighted=weighted, outputs=outputs), (1e-4, 1e-1)
+    features = features_for(bags)
+    F = feature_values(features, bags.x)
+    for group in bags.groups:
+        m = len(group)
+        R = default_rng(4).standard_normal((len(bags.y), len(penalties) * m * outputs))
+        blocks = FeatureBlocks(bags, group)
+        C, c = BucketGrams(blocks.first_pass(features, R, bags.w)).solve(m, penalties)
+        columns = np.arange(R.shape[1]).reshape(len(penalties), m, outputs)
+        for own, penalty in zip(columns, penalties, strict=True):
+            for j, k in zip(own, group, strict=True):
+                train = bags.training(k)
+                expected = ridge_by_hand(F[train], R[train][:, j], bags.w[train], penalty)
+                np.testing.assert_allclose(C[:, j], expected[0], rtol=1e-6, atol=1e-8)
+                np.testing.assert_allclose(c[j], expected[1], rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(blocks.second_pass(features, C), F @ C, atol=1e-10)
+
+
+@pytest.mark.parametrize("shared", SHARED)
+@pytest.mark.parametrize(("rows", "kept"), [(7, 2**29), (16, 0), (16, 3000)])
+def test_blocks_do_not_matter(monkeypatch, shared, rows, kept):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
+    bags = table()
+    group = bags.groups[0]
+    features, R = features_for(bags), default_rng(4).standard_normal((len(bags.y), len(group)))
+
+    def passes():
+        blocks = FeatureBlocks(bags, group)
+        C, c = BucketGrams(blocks.first_pass(features, R, bags.w)).solve(len(group), (1e-3,))
+        again = features_for(bags, p=9)  # another draw in the same room
+        blocks.first_pass(again, R, bags.w)
+        blocks.first_pass(features, R, bags.w)
+        return C, c, blocks.second_pass(features, C)
+
+    expected = passes()
+    for module in (bags_module, blocks_module):
+        monkeypatch.setattr(module, "BLOCK_ROWS", rows)
+    monkeypatch.setattr(blocks_module, "KEPT_BYTES", kept)
+    for actual, whole in zip(passes(), expected, strict=True):
+        np.testing.assert_allclose(actual, whole, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_small_tables_members_do_not_feel_the_labels_they_hold_out(weighted):
+    """Features, metric and coefficients are the same to the bit, as long as both go on."""
+    k = 1
+    fits = []
+    for change in (False, True):
+        bags = table(weighted=weighted)
+        if change:
+            bags.y[bags.folds[k]] += default_rng(9).standard_normal((40, 1))
+        start = np.zeros((len(bags.y), 3, 1))
+        fits.append(
+            boost_members(
+                bags, start, SquaredError(), swim_settings(), default_rng(2), ALWAYS, ignore
+            )
+        )
+    here, there = fits
+    together = list(zip(here.layers, there.layers, strict=False))
+    assert len(together) >= 2
+    for mine, theirs in together:
+        np.testing.assert_array_equal(mine[k].features.weights, theirs[k].features.weights)
+        np.testing.assert_array_equal(mine[k].C, theirs[k].C)
+        np.testing.assert_array_equal(mine[k].c, theirs[k].c)
+        assert not np.array_equal(mine[0].C, theirs[0].C)
+
+
+@pytest.mark.parametrize("loss", [SquaredError(), Huber(0.5), Quantile(), Poisson()])
+def test_where_draws_are_shared_coefficients_do_not_feel_held_out_labels(monkeypatch, loss):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
+    k, found = 1, []
+    for change in (0.0, 5.0):
+        bags = table()
+        bags.y[...] = np.abs(bags.y)
+        bags.y[bags.folds[k]] += change
+        raw = 0.1 * default_rng(5).standard_normal((len(bags.y), 3, 1))
+        candidate = Candidate(1e-3, raw, 0.0)
+        features = features_for(table())
+        blocks = FeatureBlocks(bags, bags.groups[0])
+        R = group_residuals(bags, candidate, bags.groups[0], loss)
+        C, c = BucketGrams(blocks.first_pass(features, R, bags.w)).solve(3, (1e-3,))
+        moves = blocks.second_pass(features, C) + c
+        alpha = [step_length(bags, j, raw[:, j], moves[:, [j]], loss) for j in range(3)]
+        found.append((C, c, alpha))
+    (C, c, alpha), (C2, c2, alpha2) = found
+    np.testing.assert_array_equal(C[:, k], C2[:, k])
+    assert c[k] == c2[k]
+    assert alpha[k] == alpha2[k]
+    assert not np.array_equal(C[:, 0], C2[:, 0])
+
+
+LOSSES = {
+    "huber": (Huber(0.5), 1),
+    "quantile": (Quantile(0.8, 1e-3), 1),
+    "poisson": (Poisson(), 1),
+    "two classes": (BinaryLogLoss(), 1),
+    "three classes": (SoftmaxLogLoss(), 3),
+}
+
+
+def labelled(loss, outputs):
+    """Targets in the range of a loss."""
+    bags = table(weighted=True, outputs=outputs)
+    if isinstance(loss, BinaryLogLoss):
+        bags.y[...] = bags.y > 0
+    if isinstance(loss, SoftmaxLogLoss):
+        bags.y[...] = np.eye(3)[np.argmax(bags.y, axis=1)]
+    if isinstance(loss, Poisson):
+        bags.y[...] = default_rng(0).poisson(np.exp(bags.y))
+    return bags
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_step_lowers_the_loss_of_the_rows_fitted(name):
+    loss, d = LOSSES[name]
+    bags = labelled(loss, d)
+    train = bags.training(0)
+    start = np.tile(loss.start(bags.y[train], bags.w[train]), (len(bags.y), 1))
+    moves = -loss.gradient(start, bags.y)
+
+    def risk(alpha):
+        return bags.w[train] @ loss.value(start + alpha * moves, bags.y)[train]
+
+    alpha = step_length(bags, 0, start, moves, loss)
+    assert 0 < alpha <= LONGEST
+    least = min(risk(a) for a in np.linspace(0, 8, 200))
+    assert risk(0.6 * alpha) < risk(0.0)
+    if "classes" not in name:
+        assert risk(alpha) <= least + 1e-3 * (risk(0.0) - least)
+    assert step_length(bags, 0, start, -moves, loss) == 0.0
+    assert step_length(bags, 0, start, np.zeros_like(moves), loss) == 0.0
+
+
+@pytest.mark.parametrize("shared", SHARED)
+@pytest.mark.parametrize("name", ["squared error", *LOSSES])
+def test_layers_add_up_to_what_is_predicted_out_of_fold(monkeypatch, shared, name):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
+    loss, d = LOSSES.get(name, (SquaredError(), 1))
+    bags = labelled(loss, d)
+    start = np.zeros((len(bags.y), 3, d))
+    settings = swim_settings((1e-2, 1e-4))
+    boosted = boost_members(bags, start, loss, settings, default_rng(2), ALWAYS, ignore)
+    assert boosted.layers
+    assert len(boosted.rounds) == len(boosted.layers)
+    raw = start.copy()
+    for layer in boosted.layers:
+        assert sorted(k for piece in layer for k in piece.group) == [0, 1, 2]
+        for piece in layer:
+            moves = feature_values(piece.features, bags.x) @ piece.C + piece.c
+            for i, k in enumerate(piece.group):
+                raw[:, k] += moves[:, i * d : (i + 1) * d]
+    np.testing.assert_allclose(boosted.out_of_fold, bags.out_of_fold(raw), atol=1e-4)
+    assert held_out_loss(bags, raw, loss) < held_out_loss(bags, start, loss)
+    assert boosted.rounds[-1].loss == pytest.approx(held_out_loss(bags, raw, loss), rel=1e-4)
+
+
+def test_layers_that_do_not_help_are_not_kept():
+    bags = table()
+    bags.y[...] = default_rng(7).standard_normal(bags.y.shape)
+    seen = []
+    boosted = boost_members(
+        bags,
+        np.zeros((120, 3, 1)),
+        SquaredError(),
+        swim_settings((1e-7,), n_layers=30),
+        default_rng(2),
+        ALWAYS,
+        seen.append,
+    )
+    assert boosted.layers == ()
+    assert 6 <= len(seen) < 30
+
+
+def test_a_loss_below_zero_has_to_fall_too():
+    """Poisson's may be negative; what rises by less than a thousandth is no improvement."""
+    bags = table()
+    counts = default_rng(0).poisson(1000.0, bags.y.shape)
+    bags.y[...] = counts
+    start = np.full((120, 3, 1), np.log(1000.0))
+    seen = []
+    boosted = boost_members(
+        bags, start, Poisson(), swim_settings((1e-7,), 30), default_rng(2), ALWAYS, seen.append
+    )
+    assert held_out_loss(bags, start, Poisson()) < 0
+    assert boosted.layers == ()
+    assert len(seen) < 30
+
+
+def test_the_better_penalty_survives_and_time_ends_a_fit():
+    bags = table(n=300)
+    start = np.zeros((300, 3, 1))
+    settings = swim_settings((1e2, 1e-4, 1e1), n_layers=12)
+    boosted = boost_members(bags, start, SquaredError(), settings, default_rng(2), ALWAYS, ignore)
+    assert boosted.penalty == 1e-4
+    short = boost_members(
+        bags, start, SquaredError(), settings, default_rng(2), partial(bool, 0), ignore
+    )
+    assert len(short.layers) == 1
+
+
+def test_the_metric_finds_the_columns_that_matter():
+    rng = default_rng(0)
+    X = rng.standard_normal((400, 8))
+    y = np.sin(2 * X[:, :1]) * np.cos(2 * X[:, 1:2])
+    bags = bag(centered(X, np.zeros(8)), y, None, 3, False, default_rng(1))
+    boosted = boost_members(
+        bags,
+        np.zeros((400, 3, 1)),
+        SquaredError(),
+        Settings(12, 0.6, 100, (1e-3,), SWIM(1.0, "tanh"), True),
+        default_rng(2),
+        ALWAYS,
+        ignore,
+    )
+    for L in boosted.metrics:
+        assert np.diag(L)[:2].min() > 1.5 * np.diag(L)[2:].max()

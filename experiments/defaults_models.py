@@ -21,7 +21,9 @@ ENDINGS = {"regression": "Regressor", "classification": "Classifier"}
 # all that a new one needs.
 VARIANTS: dict[str, dict[str, Value]] = {
     "no-metric": {"metric": "identity"},
-    "no-bumps": {"features": "swim"},
+    "no-bumps": {"features": ("swim", "sparse")},
+    "no-sparse": {"features": ("swim", "bumps")},
+    "no-dense": {"features": ("sparse", "bumps")},
     "one-member": {"n_bags": 1},
     "one-penalty": {"l2_step": 1e-3},
     "one-scale": {"feature_scale": 0.5},

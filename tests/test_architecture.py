@@ -18,6 +18,7 @@ ORDER = [
     "_blas",
     "_precision",
     "_features",
+    "_sparse",
     "_losses",
     "_linesearch",
     "_moments",

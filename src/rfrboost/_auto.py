@@ -1,9 +1,9 @@
-"""The model that needs no tuning: three families of bagged members, put together by held-out rows.
+"""The model that needs no tuning: families of bagged members, put together by held-out rows.
 
-*Linear* members start. *Boosted* members go on from them by random feature layers, as many as
-lower the loss on the rows they hold out, and learn a metric on the way. *Kernel* members put
-bumps around the training rows in that metric. What comes out is one network: Φ is the members'
-predictions, each layer adds to them, and the head is their mean.
+*Linear* members start. *Boosted* members go on from them by layers of random features, dense or
+sparse, as many as lower the loss on the rows they hold out, and learn a metric on the way.
+*Kernel* members put bumps around the training rows in that metric. What comes out is one network:
+Φ is the members' predictions, each layer adds to them, and the head is their mean.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Plan:
     n_features: int | None
     linear_penalties: tuple[float, ...]
     step_penalties: tuple[float, ...]
-    sampler: Sampler
+    samplers: tuple[Sampler, ...]
     bumps: bool
     learns_metric: bool
     max_seconds: float | None
@@ -69,7 +69,7 @@ def fit_auto(
     plan: Plan,
     watch: Watch,
 ) -> AutoFit:
-    """Fit the three families and put them together."""
+    """Fit all families and put them together."""
     deadline = np.inf if plan.max_seconds is None else perf_counter() + plan.max_seconds
     loss, rng = plan.loss, default_rng(SeedSequence(plan.seed))
     mean = frozen(np.average(X, axis=0, weights=w))
@@ -81,21 +81,27 @@ def fit_auto(
     start = constants(bags, loss)
     linear = boost_members(bags, start, loss, linear_settings(plan, bags), rng, more_time, ignore)
     start = start + linear_raw(bags, linear)
-    boosted = boost_members(bags, start, loss, settings(plan, bags), rng, more_time, watch)
+    boosted = [
+        boost_members(bags, start, loss, settings(plan, bags, sampler), rng, more_time, watch)
+        for sampler in plan.samplers
+        if more_time()
+    ]
     kernel = None
     if plan.bumps and loss.least_squares and more_time():
-        kernel = fit_kernel(bags, boosted.metrics, rng, more_time)
+        metrics = boosted[0].metrics if boosted else linear.metrics
+        kernel = fit_kernel(bags, metrics, rng, more_time)
 
     held = bags.held_out()
-    families = [linear.out_of_fold, boosted.out_of_fold]
-    families += [] if kernel is None else [kernel.out_of_fold]
-    v, b = stack(families, bags.y[held], bags.w[held], loss)
+    of_kernel = [] if kernel is None else [kernel.out_of_fold]
+    out_of_fold = np.stack([*(f.out_of_fold for f in (linear, *boosted)), *of_kernel])
+    v, b = stack(list(out_of_fold), bags.y[held], bags.w[held], loss)
     network = assemble(bags, mean, loss, linear, boosted, kernel, v, b)
+    rounds = tuple(record for family in boosted for record in family.rounds)
     if validation is not None:
-        return AutoFit(network, None, boosted.rounds)
+        return AutoFit(network, None, rounds)
     combined = np.full((len(y), len(b)), np.nan)
-    combined[held] = np.einsum("f,fnd->nd", v, np.stack(families)) + b
-    return AutoFit(network, combined[bags.origin], boosted.rounds)
+    combined[held] = np.einsum("f,fnd->nd", v, out_of_fold) + b
+    return AutoFit(network, combined[bags.origin], rounds)
 
 
 def ignore(record: LayerRecord) -> None:
@@ -150,13 +156,12 @@ def linear_settings(plan: Plan, bags: Bags) -> Settings:
     return Settings(1, 1.0, D, plan.linear_penalties, Columns(D), False)
 
 
-def settings(plan: Plan, bags: Bags) -> Settings:
-    """Half as many features as rows where rows are few."""
+def settings(plan: Plan, bags: Bags, sampler: Sampler) -> Settings:
+    """Half as many features as rows where rows are few, and sparse ones half of that."""
     p = plan.n_features or int(np.clip(len(bags.y) // 2, 64, 512))
+    p = -(-p // 2) if getattr(sampler, "axis_aligned", False) else p
     penalties = plan.step_penalties
-    return Settings(
-        plan.n_layers, plan.learning_rate, p, penalties, plan.sampler, plan.learns_metric
-    )
+    return Settings(plan.n_layers, plan.learning_rate, p, penalties, sampler, plan.learns_metric)
 
 
 def linear_raw(bags: Bags, linear: Boosted) -> Array | float:
@@ -177,7 +182,7 @@ def assemble(
     mean: Array,
     loss: Loss,
     linear: Boosted,
-    boosted: Boosted,
+    boosted: list[Boosted],
     kernel: KernelFit | None,
     v: Array,
     b: Array,
@@ -185,15 +190,21 @@ def assemble(
     """One network of all families, weighted: its Φ are the members' predictions."""
     m, d = len(bags.members), len(b)
     matrix = np.zeros((bags.x.shape[1], m * d))
-    matrix[-1] = (v[0] + v[1]) * constants(bags, loss)[0].ravel() + np.tile(b, m)
+    # Boosted members go on from the linear ones, which count with the weight of both.
+    of_linear = v[: 1 + len(boosted)].sum()
+    matrix[-1] = of_linear * constants(bags, loss)[0].ravel() + np.tile(b, m)
     for piece in linear.layers[0] if linear.layers else ():
         into = member_columns(bags, piece.group, d)
-        matrix[:, into] += (v[0] + v[1]) * np.vstack([piece.C, piece.c])
+        matrix[:, into] += of_linear * np.vstack([piece.C, piece.c])
     layers = [
-        as_layer(piece, v[1], bags, d) for layer in boosted.layers for piece in layer if v[1] > 0
+        as_layer(piece, weight, bags, d)
+        for family, weight in zip(boosted, v[1 : 1 + len(boosted)], strict=True)
+        for layer in family.layers
+        for piece in layer
+        if weight > 0
     ]
-    if kernel is not None and v[2] > 0:
-        layers += [as_layer(piece, v[2], bags, d) for piece in kernel.pieces]
+    if kernel is not None and v[-1] > 0:
+        layers += [as_layer(piece, v[-1], bags, d) for piece in kernel.pieces]
     average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])
     head = Head(frozen(average))
     initial = DenseFeatures(frozen(matrix), "identity")

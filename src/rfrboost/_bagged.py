@@ -23,7 +23,7 @@ from rfrboost._boost import LayerRecord, Watch
 from rfrboost._features import DenseFeatures, Sampler
 from rfrboost._linesearch import minimize_convex
 from rfrboost._losses import Loss
-from rfrboost._metric import DENSE_COLUMNS, METRIC_ROWS, InMetric, learned_metric
+from rfrboost._metric import DENSE_COLUMNS, METRIC_ROWS, InMetric, column_scales, learned_metric
 from rfrboost._precision import bagged_dtype
 from rfrboost._rows import largest_entry
 from rfrboost._typing import Array, frozen
@@ -168,7 +168,8 @@ class Drawer:
         """Features for these targets (n, d)."""
         sampler, p = self.settings.sampler, self.settings.n_features
         if self.learned:
-            sampler = InMetric(sampler, self.L)
+            turns = not getattr(sampler, "axis_aligned", False)
+            sampler = InMetric(sampler, self.L if turns else column_scales(self.L))
         rows = bags.draw(bags.seen(self.group), sampler.n_rows(p), rng)
         drawn: Any = sampler.sample(bags.x[rows, :-1], targets[rows], p, rng)
         return drawn

@@ -86,7 +86,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
             fit = fit_auto(data.X, data.y, data.w, data.validation, plan, watch)
             del history[len(fit.rounds) :]
             self.network_, self._loss = fit.network, loss
-            self.feature_importances_ = self._by_column(importances(fit.network, data.X, data.w))
+            shares = importances(fit.network, data.X, data.w)
+            if shares is not None:
+                self.feature_importances_ = self._by_column(shares)
             out_of_fold = fit.out_of_fold
         else:
             refuse_validation(data)

@@ -22,6 +22,7 @@ from rfrboost._losses import (
     weighted_mean,
     weighted_quantile,
 )
+from rfrboost._sparse import SparseSWIM
 from rfrboost._steps import GradientStep, GreedyStep, StepRule
 from rfrboost._typing import Array
 
@@ -29,7 +30,7 @@ from rfrboost._typing import Array
 NONNEGATIVE = Interval(Real, 0, 1e100, closed="both")
 POSITIVE = Interval(Real, 0, 1e30, closed="right")
 WIDTH = Interval(Integral, 1, None, closed="left")
-NAMED_FEATURES = StrOptions({"swim", "gaussian", "uniform", "fourier"})
+NAMED_FEATURES = StrOptions({"swim", "sparse", "gaussian", "uniform", "fourier"})
 
 FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "features": [
@@ -46,7 +47,7 @@ AUTO = StrOptions({"auto"})
 
 BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     **FEATURE_CONSTRAINTS,
-    "features": [*FEATURE_CONSTRAINTS["features"], AUTO],
+    "features": [*FEATURE_CONSTRAINTS["features"], AUTO, tuple],
     "feature_scale": [POSITIVE, AUTO],
     "n_layers": [Interval(Integral, 0, None, closed="left"), AUTO],
     "n_features": [WIDTH, tuple, AUTO],
@@ -94,6 +95,7 @@ def sampler_for(
     """The sampler a ``features`` parameter stands for."""
     named: dict[str, Sampler] = {
         "swim": SWIM(scale, activation, pair_sampling),
+        "sparse": SparseSWIM(scale, activation),
         "gaussian": IID(scale, activation, "gaussian"),
         "uniform": IID(scale, activation, "uniform"),
         "fourier": Fourier(scale),

@@ -16,6 +16,10 @@ STEP_PENALTIES = (1e-1, 1e-3, 1e-5, 1e-7)
 # Every neuron draws its own scale from this range.
 FEATURE_SCALES = (0.25, 1.5)
 
+# Dense and sparse boosted members, and members of bumps.
+BUMPS = "bumps"
+FAMILIES = ("swim", "sparse", BUMPS)
+
 # What belongs to a single network and has no meaning in an automatic fit.
 SINGLE: dict[str, Any] = {
     "strategy": "gradient",
@@ -48,9 +52,23 @@ def is_automatic(params: Any, n_rows: int) -> bool:
     return n_rows >= FEWEST_ROWS
 
 
+def families_of(features: Any) -> tuple[Any, ...]:
+    """The families of members that ``features`` asks for: all, some by name, or one."""
+    if is_auto(features):
+        return FAMILIES
+    if not isinstance(features, tuple):
+        return (features,)
+    unknown = [name for name in features if name not in FAMILIES]
+    if unknown or not features:
+        raise ValueError(
+            f"features as a tuple names families of members, some of {FAMILIES}; got {features!r}."
+        )
+    return tuple(name for name in FAMILIES if name in features)
+
+
 def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: int) -> Plan:
     """The plan that an estimator's parameters describe."""
-    features = "swim" if is_auto(params.features) else params.features
+    families = families_of(params.features)
     scale = FEATURE_SCALES if is_auto(params.feature_scale) else params.feature_scale
     linear: tuple[float, ...] = LINEAR_PENALTIES
     steps: tuple[float, ...] = STEP_PENALTIES
@@ -67,8 +85,12 @@ def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: i
         n_features=None if is_auto(params.n_features) else sum(feature_counts(params.n_features)),
         linear_penalties=linear,
         step_penalties=steps,
-        sampler=sampler_for(features, scale, params.activation, params.pair_sampling),
-        bumps=is_auto(params.features),
+        samplers=tuple(
+            sampler_for(family, scale, params.activation, params.pair_sampling)
+            for family in families
+            if not (isinstance(family, str) and family == BUMPS)
+        ),
+        bumps=families[-1:] == (BUMPS,),
         learns_metric=params.metric != "identity",
         max_seconds=params.max_seconds,
         seed=seed,

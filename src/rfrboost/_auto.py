@@ -21,6 +21,7 @@ from rfrboost._gradients import input_gradient
 from rfrboost._kernel import KernelFit, KernelPiece, fit_kernel
 from rfrboost._losses import Loss
 from rfrboost._network import Head, Layer, LayerFeatures, LowRankStep, Network, centered
+from rfrboost._rows import content_order
 from rfrboost._stacking import stack
 from rfrboost._typing import Array, frozen
 
@@ -233,7 +234,9 @@ def importances(network: Network, X: Array, w: Array | None) -> Array | None:
     if not all(hasattr(m, "pullback") for m in maps):
         return None
     rng = default_rng(SeedSequence(0))
-    rows = rng.choice(len(X), IMPORTANCE_ROWS, p=None if w is None else w / w.sum())
+    order = content_order(X, np.zeros((len(X), 1)), rng)
+    chances = None if w is None else w[order] / w.sum()
+    rows = order[rng.choice(len(X), IMPORTANCE_ROWS, p=chances)]
     mean = np.average(X, axis=0, weights=w)
     deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
     gradient = input_gradient(network, X[rows]) * deviation[:, None]

@@ -1,0 +1,295 @@
+"""Automatic fits: the network is its parts put together, and the estimators keep their word."""
+
+from time import perf_counter
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+from sklearn.base import clone
+from sklearn.metrics import mean_pinball_loss
+from sklearn.preprocessing import SplineTransformer
+from threadpoolctl import threadpool_limits
+from zoo import classification, regression
+
+import rfrboost
+import rfrboost._auto as auto_module
+import rfrboost._bags as bags_module
+import rfrboost._kernel as kernel_module
+from rfrboost import RFRBoostClassifier, RFRBoostRegressor
+
+MODELS = {
+    "regressor": RFRBoostRegressor(random_state=0),
+    "huber": RFRBoostRegressor(loss="huber", random_state=0),
+    "quantile": RFRBoostRegressor(loss="quantile", quantile=0.8, random_state=0),
+    "one bag": RFRBoostRegressor(n_bags=1, random_state=0),
+    "classifier": RFRBoostClassifier(random_state=0),
+}
+KINDS = {
+    **MODELS,
+    "two outputs": RFRBoostRegressor(random_state=0),
+    "poisson": RFRBoostRegressor(loss="poisson", random_state=0),
+    "two classes": RFRBoostClassifier(random_state=0),
+    "five classes": RFRBoostClassifier(n_bags=3, random_state=0),
+}
+
+
+def data_for(name, n=120, seed=0):
+    if "class" in name:
+        classes = {"two classes": 2, "five classes": 5}.get(name, 3)
+        return classification(n, classes=classes, seed=seed)
+    X, y = regression(n, outputs=2 if name == "two outputs" else 0, seed=seed)
+    return X, np.round(np.exp(y)) if name == "poisson" else y
+
+
+def output(model, X):
+    """The raw prediction, or what is closest to it."""
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+def layer_raw(piece, x):
+    """What a piece adds to the predictions of its members, side by side."""
+    F = np.empty((len(x), piece.features.width), piece.features.dtype, order="F")
+    piece.features(x, F)
+    return F.astype(float) @ piece.C + piece.c
+
+
+def members_by_hand(bags, mean, loss, linear, boosted, kernel, v, b, X):
+    """Every member's weighted prediction of new rows (n, members, d), family by family."""
+    x, d = auto_module.centered(X, mean), len(b)
+    start = np.stack([loss.start(bags.y[i], bags.w[i]) for i in map(bags.training, bags.members)])
+    families = [np.tile(start, (len(x), 1, 1))]
+    for layer in linear.layers:
+        add(families[0], layer, x, d)
+    families.append(families[0].copy())
+    for layer in boosted.layers:
+        add(families[1], layer, x, d)
+    if kernel is not None:
+        families.append(np.zeros_like(families[0]))
+        add(families[2], kernel.pieces, x, d)
+    return sum(share * family for share, family in zip(v, families, strict=True)) + b
+
+
+def add(raw, pieces, x, d):
+    for piece in pieces:
+        moves = layer_raw(piece, x)
+        for i, k in enumerate(piece.group):
+            raw[:, k] += moves[:, i * d : (i + 1) * d]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("name", KINDS)
+def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(
+    monkeypatch, name, shared
+):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
+    parts = []
+    assemble = auto_module.assemble
+    monkeypatch.setattr(auto_module, "assemble", lambda *p: parts.append(p) or assemble(*p))
+    X, y = data_for(name, n=80)
+    model = clone(KINDS[name]).fit(X, y)
+    fresh, _ = data_for(name, n=30, seed=1)
+    members = members_by_hand(*parts[0], fresh)
+    np.testing.assert_allclose(
+        model.transform(fresh), members.reshape(30, -1), rtol=1e-4, atol=1e-4
+    )
+    np.testing.assert_allclose(
+        model.network_.raw(fresh), members.mean(axis=1), rtol=1e-4, atol=1e-4
+    )
+    bags = parts[0][0]
+    members = members_by_hand(*parts[0], X)[np.argsort(bags.origin)]
+    held = bags.held_out()
+    expected = np.full((len(y), members.shape[2]), np.nan)
+    expected[held] = bags.out_of_fold(members)
+    predicted = model._loss.predict(expected[bags.origin])
+    if name in ("classifier", "two classes", "five classes", "poisson"):
+        actual = model.oof_prediction_.reshape(predicted.shape)
+    else:
+        actual = model._target_scale.shrink(model.oof_prediction_.reshape(predicted.shape))
+    np.testing.assert_allclose(actual, predicted, rtol=2e-3, atol=2e-3)
+
+
+def slopes(model, X, step):
+    """Central differences of the prediction (of its logarithm for counts), column by column."""
+    log = getattr(model, "loss", "") == "poisson"
+    found = []
+    for shift in step * np.eye(X.shape[1]):
+        ahead, behind = (output(model, X + s) for s in (shift, -shift))
+        found.append((np.log(ahead / behind) if log else ahead - behind) / (2 * step))
+    return np.stack(found, axis=1)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_input_gradient_is_the_slope_of_the_prediction(name):
+    X, y = data_for(name, n=80)
+    fresh = data_for(name, n=25, seed=1)[0]
+    model = clone(KINDS[name]).set_params(features="swim", l2_step=1e-9).fit(X, y)
+    expected = slopes(model, fresh, 1e-5)
+    atol = 1e-4 * np.abs(expected).max()
+    np.testing.assert_allclose(model.input_gradient(fresh), expected, atol=atol)
+
+
+@pytest.mark.parametrize("name", ["regressor", "two outputs", "two classes"])
+def test_with_bumps_too_as_far_as_kinks_and_single_precision_allow(name):
+    X, y = data_for(name)
+    model, fresh = clone(KINDS[name]).fit(X, y), data_for(name, n=25, seed=1)[0]
+    assert not all(hasattr(a.features.from_x, "weights") for a in model.network_.layers)
+    expected = slopes(model, fresh, 1e-3)
+    wrong = np.abs(model.input_gradient(fresh) - expected) / np.abs(expected).max()
+    assert np.quantile(wrong, 0.9) < 0.02
+
+
+@pytest.mark.parametrize("name", ["regressor", "huber", "two outputs", "two classes", "classifier"])
+def test_a_saved_model_predicts_the_same_bits(name, tmp_path):
+    X, y = data_for(name)
+    model = clone(KINDS[name]).fit(X, y)
+    model.save(tmp_path / "model")
+    loaded = rfrboost.load(tmp_path / "model")
+    np.testing.assert_array_equal(output(loaded, X), output(model, X))
+    np.testing.assert_array_equal(loaded.input_gradient(X), model.input_gradient(X))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_seed_order_threads_and_the_size_of_weights(name):
+    X, y = data_for(name)
+    model = clone(MODELS[name]).fit(X, y)
+    expected = output(model, X)
+    np.testing.assert_array_equal(output(clone(model).fit(X, y), X), expected)
+    other = clone(model).set_params(random_state=1).fit(X, y)
+    assert not np.array_equal(output(other, X), expected)
+    # The pinball loss makes much of little: rows near its kink pull this way or that.
+    rounding = 5e-2 if name == "quantile" else 5e-3
+    near = {"rtol": rounding, "atol": rounding * np.abs(expected).max()}
+    order = default_rng(0).permutation(len(X))
+    shuffled = clone(model).fit(X[order], y[order])
+    np.testing.assert_allclose(output(shuffled, X), expected, **near)
+    np.testing.assert_allclose(shuffled.oof_score_, model.oof_score_, atol=rounding)
+    np.testing.assert_allclose(shuffled.feature_importances_, model.feature_importances_, atol=5e-3)
+    doubled = clone(model).fit(X, y, sample_weight=np.full(len(X), 2.0))
+    np.testing.assert_allclose(output(doubled, X), expected, **near)
+    with threadpool_limits(2):
+        np.testing.assert_allclose(output(clone(model).fit(X, y), X), expected, **near)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_row_of_weight_zero_is_absent(name):
+    X, y = data_for(name)
+    w = (default_rng(0).random(len(X)) < 0.7).astype(float)
+    present = w > 0
+    weighted = clone(MODELS[name]).fit(X, y, sample_weight=w)
+    expected = clone(MODELS[name]).fit(X[present], y[present], sample_weight=w[present])
+    np.testing.assert_array_equal(output(weighted, X), output(expected, X))
+    if name != "one bag":
+        np.testing.assert_array_equal(np.isnan(weighted.oof_prediction_[:, ...]).any(), True)
+        np.testing.assert_array_equal(weighted.oof_prediction_[present], expected.oof_prediction_)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber"])
+def test_where_rows_disagree_the_heavy_ones_are_believed(loss):
+    X, y = regression(100)
+    w = np.repeat([99.0, 1.0], 100)
+    model = RFRBoostRegressor(loss=loss, random_state=0)
+    model.fit(np.vstack([X, X]), np.r_[y, y + 10.0], sample_weight=w)
+    assert np.abs(np.median(model.predict(X) - y)) < 0.5
+
+
+@pytest.mark.parametrize("name", ["regressor", "classifier"])
+@pytest.mark.parametrize("n_bags", [1, 2, 7])
+def test_as_many_members_as_bags(name, n_bags):
+    X, y = data_for(name)
+    model = clone(MODELS[name]).set_params(n_bags=n_bags).fit(X, y)
+    d = 1 if name == "regressor" else 3
+    assert model.transform(X).shape == (len(X), n_bags * d)
+    known = np.isfinite(model.oof_prediction_).reshape(len(X), -1).all(axis=1)
+    assert known.sum() == (len(X) if n_bags > 1 else len(X) // 5)
+    assert model.oof_score_ < model.score(X, y)
+    assert model.oof_score_ > (0.5 if name == "regressor" else 0.45)
+
+
+def test_no_more_members_than_rows():
+    X, y = regression(52)
+    model = RFRBoostRegressor(n_bags=60, features="swim", n_features=20, random_state=0).fit(X, y)
+    assert model.transform(X).shape == (52, 52)
+    assert model.oof_score_ > 0.3
+
+
+@pytest.mark.parametrize("name", ["regressor", "huber", "two outputs", "classifier", "two classes"])
+def test_rows_given_to_stop_by(name):
+    X, y = data_for(name)
+    held = data_for(name, seed=1)
+    model = clone(KINDS[name]).fit(X, y, X_val=held[0], y_val=held[1])
+    assert not hasattr(model, "oof_prediction_")
+    assert not hasattr(model, "oof_score_")
+    assert len(model.transform(X).reshape(len(X), -1).T) == len(np.atleast_2d(output(model, X).T))
+    assert model.score(X, y) > model.score(*held) > 0.4
+    # The rows decide something: when to stop, and how families weigh.
+    noise = default_rng(0).permutation(held[1])
+    misled = clone(KINDS[name]).fit(X, y, X_val=held[0], y_val=noise)
+    assert misled.score(X, y) < model.score(X, y)
+
+
+@pytest.mark.parametrize("n", [120, 3000])
+@pytest.mark.parametrize("name", ["regressor", "classifier"])
+def test_little_time_is_enough_for_a_usable_model(name, n):
+    X, y = data_for(name, n)
+    clock = perf_counter()
+    model = clone(MODELS[name]).set_params(max_seconds=0.05).fit(X, y)
+    assert perf_counter() - clock < 5.0
+    assert len(model.history_) <= 5
+    held = data_for(name, seed=1)
+    assert model.score(*held) > (0.4 if name == "regressor" else 0.45)
+
+
+def test_importances_find_the_two_columns_that_matter():
+    rng = default_rng(0)
+    X = rng.standard_normal((300, 10)) * rng.uniform(0.7, 1.4, 10)
+    relevant = X[:, [3, 7]] / X[:, [3, 7]].std(axis=0)
+    model = RFRBoostRegressor(random_state=0).fit(X, relevant[:, 0] * relevant[:, 1])
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert set(np.argsort(model.feature_importances_)[-2:]) == {3, 7}
+
+
+def test_a_learned_metric_is_what_irrelevant_columns_need():
+    X, y = regression(400, columns=20)
+    learned = RFRBoostRegressor(random_state=0).fit(X, y)
+    identity = RFRBoostRegressor(metric="identity", random_state=0).fit(X, y)
+    assert 1 - learned.oof_score_ < 0.7 * (1 - identity.oof_score_)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+def test_quantiles_are_learned(level):
+    rng = default_rng(0)
+    X = rng.uniform(-2, 2, (600, 2))
+    y = np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(600)
+    model = RFRBoostRegressor(loss="quantile", quantile=level, random_state=0).fit(X[:400], y[:400])
+    assert np.mean(y[400:] < model.predict(X[400:])) == pytest.approx(level, abs=0.1)
+    constant = np.full(200, np.quantile(y[:400], level))
+    assert mean_pinball_loss(y[400:], model.predict(X[400:]), alpha=level) < (
+        0.8 * mean_pinball_loss(y[400:], constant, alpha=level)
+    )
+
+
+@pytest.mark.parametrize("size", [1.0, 1000.0])
+def test_counts_are_learned_whatever_their_size(size):
+    X, y = regression(600)
+    mean = size * np.exp(y)
+    counts = default_rng(0).poisson(mean).astype(float)
+    model = RFRBoostRegressor(loss="poisson", random_state=0).fit(X[:400], counts[:400])
+    wrong = np.log(model.predict(X[400:])) - np.log(mean[400:])
+    assert np.sqrt(np.mean(wrong**2)) < 0.6 * np.log(mean).std()
+
+
+def test_features_without_a_derivative_have_neither_metric_nor_importances():
+    X, y = regression(150)
+    model = RFRBoostRegressor(features=SplineTransformer(), random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.4
+    assert getattr(model, "feature_importances_", None) is None
+
+
+def test_many_rows_are_fitted_by_few_centres(monkeypatch):
+    """Bumps around a sample of the rows, and no matrix of all rows by all features."""
+    monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 300)
+    X, y = regression(kernel_module.MOST_CENTRES + 200, columns=3)
+    model = RFRBoostRegressor(n_features=64, random_state=0).fit(X, y)
+    bumps = [m for m in model.network_.layers if not hasattr(m.features.from_x, "weights")]
+    assert [b.features.width for b in bumps] == [300]
+    assert model.oof_score_ > 0.95

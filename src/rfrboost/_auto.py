@@ -158,9 +158,8 @@ def linear_settings(plan: Plan, bags: Bags) -> Settings:
 
 
 def settings(plan: Plan, bags: Bags, sampler: Sampler) -> Settings:
-    """Half as many features as rows where rows are few, and sparse ones half of that."""
+    """Half as many features as rows where rows are few."""
     p = plan.n_features or int(np.clip(len(bags.y) // 2, 64, 512))
-    p = -(-p // 2) if getattr(sampler, "axis_aligned", False) else p
     penalties = plan.step_penalties
     return Settings(plan.n_layers, plan.learning_rate, p, penalties, sampler, plan.learns_metric)
 

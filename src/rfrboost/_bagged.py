@@ -35,6 +35,8 @@ PATIENCE = 4
 IMPROVEMENT = 1e-3
 # Layers before that counts: where few inputs matter, the first ones only find out which.
 FEWEST = 6
+# A held-out loss this share of a constant's is as good as none; squares fall faster than logs.
+ENOUGH, ENOUGH_SQUARED = 1e-2, 1e-6
 # The longest step, in units of the regression's own.
 LONGEST = 64.0
 
@@ -103,6 +105,7 @@ def boost_members(
     identity = tuple(drawer.L for drawer in drawers)
     best = Boosted((), bags.out_of_fold(start), identity, None, ())
     best_loss, rounds = began, []
+    enough = (ENOUGH_SQUARED if loss.quadratic else ENOUGH) * constant_loss(bags, loss)
 
     for t in range(1, settings.n_layers + 1):
         clock = perf_counter()
@@ -119,7 +122,8 @@ def boost_members(
             oof = bags.out_of_fold(leader.raw)
             best = Boosted(layers, oof, metrics, leader.penalty, tuple(rounds))
             best_loss = leader.loss
-        if (t >= FEWEST and t - len(best.layers) >= PATIENCE) or not more_time():
+        stalled = t >= FEWEST and t - len(best.layers) >= PATIENCE
+        if stalled or best_loss <= enough or not more_time():
             break
         candidates = sorted(candidates, key=lambda c: c.loss)[: HALVING.get(t, len(candidates))]
         for drawer, of_leader in zip(drawers, leader.layers[-1], strict=True):
@@ -133,6 +137,12 @@ def held_out_loss(bags: Bags, raw: Array, loss: Loss) -> float:
     values = loss.value(bags.out_of_fold(raw), bags.y[rows])
     mean = float(bags.w[rows] @ values / bags.w[rows].sum())
     return mean if np.isfinite(mean) else np.inf
+
+
+def constant_loss(bags: Bags, loss: Loss) -> float:
+    """What the best constant would lose on average, the least there is to gain from."""
+    b = loss.start(bags.y, bags.w)
+    return float(bags.w @ np.abs(loss.value(np.tile(b, (len(bags.y), 1)), bags.y)) / bags.w.sum())
 
 
 def record_of(bags: Bags, leader: Candidate, loss: Loss, seconds: float) -> LayerRecord:

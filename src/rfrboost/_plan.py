@@ -10,7 +10,7 @@ from rfrboost._parameters import feature_counts, sampler_for, scaled_penalty
 # Fewer rows than this are too few to hold any out: one careful network is fitted to all of them.
 FEWEST_ROWS = 50
 # The most layers, unless held-out rows stop the fit before.
-MOST_LAYERS = 60
+MOST_LAYERS = 40
 LEARNING_RATE = 0.6
 STEP_PENALTIES = (1e-1, 1e-3, 1e-5, 1e-7)
 # Every neuron draws its own scale from this range.

@@ -44,9 +44,9 @@ class RFRBoostRegressor(NetworkRegressor):
         The level for ``loss="quantile"``.
     features : {"auto", "swim", "sparse", "gaussian", "uniform", "fourier"}, tuple or object
         f_t; the default "auto" is "swim". "swim" neurons are placed between pairs of training
-        points, "sparse" ones too but see one to three columns each; "gaussian" ones have weights and offsets
-        N(0, scale²/D), "uniform" ones U(±scale/√D), "fourier" are cosines. The ensemble has one
-        family of members for each of ("swim", "sparse", "bumps"), or for those in a tuple.
+        points, "sparse" ones too but see one to three columns each; "gaussian" ones have weights
+        and offsets N(0, scale²/D), "uniform" ones U(±scale/√D), "fourier" are cosines. The ensemble
+        has a family of members for each of ("swim", "sparse", "bumps"), or for those in a tuple.
         Any scikit-learn transformer, or an object with ``n_rows`` and ``sample`` (see
         :class:`rfrboost.Sampler`), works too.
     n_features : int, (int, int) or "auto", default="auto"

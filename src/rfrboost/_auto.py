@@ -6,8 +6,9 @@ sparse, as many as lower the loss on the rows they hold out, and learn a metric 
 Φ is the members' predictions, each layer adds to them, and the head is their mean.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import cast
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
@@ -238,6 +239,24 @@ def importances(network: Network, X: Array, w: Array | None) -> Array | None:
     rows = order[rng.choice(len(X), IMPORTANCE_ROWS, p=chances)]
     mean = np.average(X, axis=0, weights=w)
     deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
-    gradient = input_gradient(network, X[rows]) * deviation[:, None]
+    gradient = input_gradient(averaged(network), X[rows]) * deviation[:, None]
     shares = np.square(gradient / (np.abs(gradient).max() or 1.0)).sum(axis=(0, 2))
     return shares / (shares.sum() or 1.0)
+
+
+def averaged(network: Network) -> Network:
+    """The same predictions by a Φ that is their mean over members already, and so is narrower.
+
+    Nothing of such a network depends on Φ, so the head may as well come first.
+    """
+    W, first = network.heads[-1].W, cast(DenseFeatures, network.initial)
+    unit = frozen(np.eye(W.shape[1]))
+    layers = []
+    for layer in network.layers:
+        step = cast(LowRankStep, layer.step)
+        inward = product(step.V.T, W)
+        step = LowRankStep(frozen(product(step.C, inward)), frozen(step.c @ inward), unit)
+        layers.append(replace(layer, step=step))
+    initial = DenseFeatures(frozen(product(first.weights, W)), "identity")
+    head = Head(frozen(np.vstack([unit, np.zeros(len(unit))])))
+    return Network(network.mean, initial, tuple(layers), (head,) * len(network.heads))

@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "rfrboost"
 ORDER = [
     "_version",
     "_typing",
+    "_threads",
     "_activations",
     "_blas",
     "_precision",
@@ -126,7 +127,8 @@ def outside(path: Path) -> set[str]:
 
 
 def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
-    optional = {"_container": {"safetensors"}}
+    # threadpoolctl is what scikit-learn itself needs.
+    optional = {"_container": {"safetensors"}, "_threads": {"threadpoolctl"}}
     for path in PACKAGE.glob("*.py"):
         assert outside(path) == optional.get(path.stem, set()), path.name
 

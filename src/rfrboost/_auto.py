@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
 from rfrboost._bagged import Boosted, Piece, Settings, boost_members
-from rfrboost._bags import Bags, bag, bag_apart
+from rfrboost._bags import SHARED_ROWS, Bags, bag, bag_apart
 from rfrboost._blas import product
 from rfrboost._boost import LayerRecord, Watch
 from rfrboost._features import DenseFeatures, Sampler
@@ -24,8 +24,11 @@ from rfrboost._losses import Loss
 from rfrboost._network import Head, Layer, LayerFeatures, LowRankStep, Network, centered
 from rfrboost._rows import content_order
 from rfrboost._stacking import stack
+from rfrboost._threads import one_thread
 from rfrboost._typing import Array, frozen
 
+# Up to this many rows layers are fitted on one thread.
+FEW_ROWS = 8000
 # Rows whose gradients say how much each column matters.
 IMPORTANCE_ROWS = 64
 # Penalties of the linear start, from none to speak of to nearly a constant.
@@ -80,18 +83,21 @@ def fit_auto(
     def more_time() -> bool:
         return perf_counter() < deadline
 
-    start = constants(bags, loss)
-    linear = boost_members(bags, start, loss, linear_settings(plan, bags), rng, more_time, ignore)
-    start = start + linear_raw(bags, linear)
-    boosted = [
-        boost_members(bags, start, loss, settings(plan, bags, sampler), rng, more_time, watch)
-        for sampler in plan.samplers
-        if more_time()
-    ]
+    with one_thread(len(y) <= FEW_ROWS):
+        start = constants(bags, loss)
+        line = linear_settings(plan, bags)
+        linear = boost_members(bags, start, loss, line, rng, more_time, ignore)
+        start = start + linear_raw(bags, linear)
+        boosted = [
+            boost_members(bags, start, loss, settings(plan, bags, sampler), rng, more_time, watch)
+            for sampler in plan.samplers
+            if more_time()
+        ]
     kernel = None
     if plan.bumps and loss.least_squares and more_time():
         metrics = boosted[0].metrics if boosted else linear.metrics
-        kernel = fit_kernel(bags, metrics, rng, more_time)
+        with one_thread(len(y) < SHARED_ROWS):
+            kernel = fit_kernel(bags, metrics, rng, more_time)
 
     held = bags.held_out()
     of_kernel = [] if kernel is None else [kernel.out_of_fold]

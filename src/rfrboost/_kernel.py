@@ -17,6 +17,7 @@ from rfrboost._bags import Bags
 from rfrboost._blas import gram, product
 from rfrboost._bumps import LARGEST, Bumps, bumps_of, measured, single, two_valued
 from rfrboost._solve import solve, solve_kernel
+from rfrboost._threads import one_thread
 from rfrboost._typing import Array, Indices, frozen
 
 # Up to this many rows every row is a centre; of more, this many are drawn.
@@ -70,7 +71,8 @@ def fit_kernel(
     shapes = [
         bumps_in(bags, group, L, spans, rng) for group, L in zip(bags.groups, metrics, strict=True)
     ]
-    choice = choose(bags, bags.groups[0][0], shapes[0], rng)
+    with one_thread(True):
+        choice = choose(bags, bags.groups[0][0], shapes[0], rng)
     ridge = DualRidge if len(bags.y) <= MOST_CENTRES else PrimalRidge
     raw = np.zeros((len(bags.y), len(bags.members), bags.y.shape[1]))
     pieces: list[KernelPiece] = []

@@ -1,13 +1,13 @@
-"""Boosting members side by side: ridge by brute force, honest about held-out rows."""
+"""Boosting members side by side: honest about held-out rows, and no worse for any step."""
 
 from functools import partial
 
 import numpy as np
 import pytest
+from bag_kit import feature_values, features_for, table
 from numpy.random import default_rng
 
 import rfrboost._bags as bags_module
-import rfrboost._blocks as blocks_module
 from rfrboost._bagged import (
     LONGEST,
     Candidate,
@@ -31,89 +31,8 @@ def ignore(record):
     """Nobody watches."""
 
 
-def table(n=120, n_bags=3, weighted=False, outputs=1, seed=0):
-    rng = default_rng(seed)
-    X = rng.standard_normal((n, 3))
-    y = np.column_stack([np.sin(2 * X[:, 0] + k) + X[:, 1] for k in range(outputs)])
-    w = rng.uniform(0.2, 3.0, n) if weighted else None
-    return bag(centered(X, np.zeros(3)), y, w, n_bags, False, default_rng(1))
-
-
 def swim_settings(penalties=(1e-3,), n_layers=4, metric=True):
     return Settings(n_layers, 0.6, 20, penalties, SWIM(1.0, "tanh"), metric)
-
-
-def features_for(bags, p=6):
-    return SWIM(1.0, "tanh").sample(bags.x[:40, :-1], bags.y[:40], p, default_rng(3))
-
-
-def feature_values(features, x):
-    out = np.empty((len(x), features.width), features.dtype, order="F")
-    features(x, out)
-    return out.astype(float)
-
-
-def ridge_by_hand(F, R, w, penalty):
-    """C and c of Σ w‖R − FC − c‖² + Σw·penalty‖C‖², as least squares of stacked rows."""
-    p, root = F.shape[1], np.sqrt(w)[:, None]
-    rows = np.vstack(
-        [
-            np.hstack([root * F, root]),
-            np.hstack([np.sqrt(w.sum() * penalty) * np.eye(p), np.zeros((p, 1))]),
-        ]
-    )
-    right = np.vstack([root * R, np.zeros((p, R.shape[1]))])
-    solution = np.linalg.lstsq(rows, right, rcond=None)[0]
-    return solution[:-1], solution[-1]
-
-
-@pytest.mark.parametrize("shared", SHARED)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_every_member_and_penalty_is_a_ridge_on_the_rows_it_is_fitted_on(
-    monkeypatch, shared, weighted, outputs
-):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
-    bags, penalties = table(weighted=weighted, outputs=outputs), (1e-4, 1e-1)
-    features = features_for(bags)
-    F = feature_values(features, bags.x)
-    for group in bags.groups:
-        m = len(group)
-        R = default_rng(4).standard_normal((len(bags.y), len(penalties) * m * outputs))
-        blocks = FeatureBlocks(bags, group)
-        C, c = BucketGrams(blocks.first_pass(features, R, bags.w)).solve(m, penalties)
-        columns = np.arange(R.shape[1]).reshape(len(penalties), m, outputs)
-        for own, penalty in zip(columns, penalties, strict=True):
-            for j, k in zip(own, group, strict=True):
-                train = bags.training(k)
-                expected = ridge_by_hand(F[train], R[train][:, j], bags.w[train], penalty)
-                np.testing.assert_allclose(C[:, j], expected[0], rtol=1e-6, atol=1e-8)
-                np.testing.assert_allclose(c[j], expected[1], rtol=1e-6, atol=1e-8)
-        np.testing.assert_allclose(blocks.second_pass(features, C), F @ C, atol=1e-10)
-
-
-@pytest.mark.parametrize("shared", SHARED)
-@pytest.mark.parametrize(("rows", "kept"), [(7, 2**29), (16, 0), (16, 3000)])
-def test_blocks_do_not_matter(monkeypatch, shared, rows, kept):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
-    bags = table()
-    group = bags.groups[0]
-    features, R = features_for(bags), default_rng(4).standard_normal((len(bags.y), len(group)))
-
-    def passes():
-        blocks = FeatureBlocks(bags, group)
-        C, c = BucketGrams(blocks.first_pass(features, R, bags.w)).solve(len(group), (1e-3,))
-        again = features_for(bags, p=9)  # another draw in the same room
-        blocks.first_pass(again, R, bags.w)
-        blocks.first_pass(features, R, bags.w)
-        return C, c, blocks.second_pass(features, C)
-
-    expected = passes()
-    for module in (bags_module, blocks_module):
-        monkeypatch.setattr(module, "BLOCK_ROWS", rows)
-    monkeypatch.setattr(blocks_module, "KEPT_BYTES", kept)
-    for actual, whole in zip(passes(), expected, strict=True):
-        np.testing.assert_allclose(actual, whole, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -154,6 +73,7 @@ def test_where_draws_are_shared_coefficients_do_not_feel_held_out_labels(monkeyp
         features = features_for(table())
         blocks = FeatureBlocks(bags, bags.groups[0])
         R = group_residuals(bags, candidate, bags.groups[0], loss)
+        assert not R[bags.folds[k], k].any()
         C, c = BucketGrams(blocks.first_pass(features, R, bags.w)).solve(3, (1e-3,))
         moves = blocks.second_pass(features, C) + c
         alpha = [step_length(bags, j, raw[:, j], moves[:, [j]], loss) for j in range(3)]

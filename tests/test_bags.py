@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
@@ -34,6 +34,7 @@ def fold_numbers(bags):
 
 @QUICK
 @given(n=SIZES, n_bags=BAGS, seed=st.integers(0, 99))
+@example(n=5, n_bags=9, seed=0)
 def test_every_row_is_in_exactly_one_fold_and_folds_are_of_one_size(n, n_bags, seed):
     x, y, w = rows(n, seed)
     bags = bag(x, y, w, n_bags, False, default_rng(0))

@@ -1,5 +1,7 @@
 """Kernel members: ridge regression on bumps, against its normal equations written out."""
 
+import tracemalloc
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +12,15 @@ import rfrboost._bags as bags_module
 import rfrboost._kernel as kernel_module
 from rfrboost._bags import bag
 from rfrboost._bumps import Bumps
-from rfrboost._kernel import DualRidge, PrimalRidge, bumps_in, choose, fit_kernel, refined_penalty
+from rfrboost._kernel import (
+    DualRidge,
+    PrimalRidge,
+    Trial,
+    bumps_in,
+    choose,
+    fit_kernel,
+    refined_penalty,
+)
 from rfrboost._network import centered
 from rfrboost._solve import solve_kernel
 
@@ -140,22 +150,24 @@ def test_the_kernel_solver_solves_also_where_rows_are_copies(held, s, tolerance,
     )
 
 
-def test_bumps_are_chosen_for_what_they_predict():
-    """A step along one column is for absolute distances, a ball for Euclidean ones."""
-    rng = default_rng(0)
-    X = rng.uniform(-1, 1, (400, 4))
-    targets = {
-        1.0: np.sign(X).sum(axis=1, keepdims=True),
-        0.0: 3 * np.linalg.norm(X, axis=1, keepdims=True),
-    }
-    for mix, y in targets.items():
-        bags = bag(centered(X, np.zeros(4)), y, None, 4, False, default_rng(1))
-        shape = bumps_in(bags, (0,), np.eye(4), np.zeros(4), default_rng(2))
-        choice = choose(bags, 0, shape, default_rng(3))
-        assert abs(choice.mix - mix) <= 0.5
-        noisy = bags.y + 3 * default_rng(4).standard_normal(bags.y.shape)
-        noisy_bags = bag(bags.x, noisy, None, 4, False, default_rng(1))
-        assert choose(noisy_bags, 0, shape, default_rng(3)).penalty > choice.penalty
+@pytest.mark.parametrize("seed", range(4))
+def test_bumps_are_chosen_by_their_error_on_held_out_rows(seed):
+    rng = default_rng(seed)
+    X = rng.uniform(-1, 1, (200, D))
+    y = [np.sign(X).sum(axis=1), 9 * np.linalg.norm(X, axis=1)][seed % 2][:, None]
+    bags = bag(centered(X, np.zeros(D)), y, None, 4, False, default_rng(1))
+    shape = bumps_in(bags, (0,), np.eye(D), np.zeros(D), default_rng(2))
+    chosen = choose(bags, 0, shape, default_rng(3))
+    trial = Trial(bags, shape, bags.training(0), np.r_[bags.folds[0]])
+    errors = {mix: trial.error(replace(chosen, mix=mix)) for mix in (0.0, 0.5, 1.0)}
+    assert errors[chosen.mix] == min(errors.values())
+    # Steps along columns are for absolute distances alone, a cone is not.
+    assert (chosen.mix == 1.0) == (seed % 2 == 0)
+    problem = DualRidge(bags, (0,), Bumps(shape.centres, shape.distances, chosen.reach, chosen.mix))
+    wrong = problem.fit(0, chosen.penalty).held_out - bags.y[bags.folds[0]]
+    assert trial.error(chosen) == pytest.approx(np.square(wrong).sum(), rel=1e-2)
+    noisy = bag(bags.x, y + 9 * rng.standard_normal(y.shape), None, 4, False, default_rng(1))
+    assert choose(noisy, 0, shape, default_rng(3)).penalty > chosen.penalty
 
 
 @pytest.mark.parametrize("start", [1e-6, 1e3])
@@ -199,3 +211,17 @@ def test_a_fit_predicts_out_of_fold_what_its_pieces_do(monkeypatch, shared, most
     error = np.square(fit.out_of_fold - bags.y[bags.held_out()]).mean()
     assert error < 0.7 * bags.y.var(axis=0).mean()
     assert fit_kernel(bags, metrics, default_rng(0), partial(bool, 0)) is None
+
+
+def test_memory_does_not_grow_with_rows_times_centres(monkeypatch):
+    monkeypatch.setattr(kernel_module, "MOST_CENTRES", 100)
+    monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 200)
+    monkeypatch.setattr(kernel_module, "CHUNK", 256)
+    monkeypatch.setattr(bags_module, "BLOCK_ROWS", 256)
+    bags = table(n=20_000, outputs=1)
+    bumps = shaped(bags, bags.groups[0])
+    tracemalloc.start()
+    PrimalRidge(bags, bags.groups[0], bumps).fit(0, 0.1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.5 * len(bags.y) * bumps.width * np.dtype(np.float32).itemsize

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
 from rfrboost._bagged import Boosted, Piece, Settings, boost_members
-from rfrboost._bags import SHARED_ROWS, Bags, bag, bag_apart
+from rfrboost._bags import Bags, bag, bag_apart
 from rfrboost._blas import product
 from rfrboost._boost import LayerRecord, Watch
 from rfrboost._features import DenseFeatures, Sampler
@@ -27,8 +27,8 @@ from rfrboost._stacking import stack
 from rfrboost._threads import one_thread
 from rfrboost._typing import Array, frozen
 
-# Up to this many rows layers are fitted on one thread.
-FEW_ROWS = 8000
+# Up to this many rows one thread is enough.
+FEW_ROWS = 5000
 # Rows whose gradients say how much each column matters.
 IMPORTANCE_ROWS = 64
 # Penalties of the linear start, from none to speak of to nearly a constant.
@@ -96,7 +96,7 @@ def fit_auto(
     kernel = None
     if plan.bumps and loss.least_squares and more_time():
         metrics = boosted[0].metrics if boosted else linear.metrics
-        with one_thread(len(y) < SHARED_ROWS):
+        with one_thread(len(y) <= FEW_ROWS):
             kernel = fit_kernel(bags, metrics, rng, more_time)
 
     held = bags.held_out()

@@ -42,7 +42,8 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
             Weights; integer weights mean repeated rows (with ``n_layers="auto"`` up to which rows
             are held out together).
         X_val, y_val : array-like, optional
-            Rows to stop by, for ``n_layers="auto"``: one member is then fitted to all of X and y.
+            Rows to stop by, for ``n_layers="auto"``: one member is then fitted to all of X and y,
+            and there are no out-of-fold predictions.
 
         Returns
         -------

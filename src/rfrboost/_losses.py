@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, softmax, xlogy
 
 from rfrboost._typing import Array
 
@@ -177,12 +177,13 @@ class Quantile(Loss):
 
 @dataclass(frozen=True)
 class Poisson(Loss):
-    """exp(raw) − y·raw: counts, with a logarithmic link."""
+    """exp(raw) − y·raw + y·log y − y, half the deviance: counts, with a logarithmic link."""
 
     def value(self, raw: Array, y: Array) -> Array:
         # Beyond the largest exponent the value goes on along its tangent.
         beyond = np.maximum(raw - LARGEST_EXPONENT, 0.0)
-        return np.sum(self.predict(raw) * (1.0 + beyond) - y * raw, axis=1)
+        least = xlogy(y, y) - y
+        return np.sum(self.predict(raw) * (1.0 + beyond) - y * raw + least, axis=1)
 
     def gradient(self, raw: Array, y: Array) -> Array:
         return self.predict(raw) - y

@@ -5,7 +5,7 @@ from typing import Any
 from rfrboost._auto import LINEAR_PENALTIES, Plan
 from rfrboost._edge import is_auto
 from rfrboost._losses import Loss
-from rfrboost._parameters import feature_counts, sampler_for, scaled_penalty
+from rfrboost._parameters import CAREFUL, feature_counts, sampler_for, scaled_penalty
 
 # Fewer rows than this are too few to hold any out: one careful network is fitted to all of them.
 FEWEST_ROWS = 50
@@ -15,6 +15,7 @@ LEARNING_RATE = 0.6
 STEP_PENALTIES = (1e-1, 1e-3, 1e-5, 1e-7)
 # Every neuron draws its own scale from this range.
 FEATURE_SCALES = (0.25, 1.5)
+FIXED_SCALE = CAREFUL["feature_scale"]
 
 # Dense and sparse boosted members, and members of bumps.
 BUMPS = "bumps"
@@ -66,10 +67,16 @@ def families_of(features: Any) -> tuple[Any, ...]:
     return tuple(name for name in FAMILIES if name in features)
 
 
+def scale_of(params: Any, family: Any) -> float | tuple[float, float]:
+    """The scale of a family's features; SWIM neurons can each have their own."""
+    if not is_auto(params.feature_scale):
+        return params.feature_scale
+    return FEATURE_SCALES if isinstance(family, str) and family in FAMILIES else FIXED_SCALE
+
+
 def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: int) -> Plan:
     """The plan that an estimator's parameters describe."""
     families = families_of(params.features)
-    scale = FEATURE_SCALES if is_auto(params.feature_scale) else params.feature_scale
     linear: tuple[float, ...] = LINEAR_PENALTIES
     steps: tuple[float, ...] = STEP_PENALTIES
     if not is_auto(params.l2_head):
@@ -86,7 +93,7 @@ def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: i
         linear_penalties=linear,
         step_penalties=steps,
         samplers=tuple(
-            sampler_for(family, scale, params.activation, params.pair_sampling)
+            sampler_for(family, scale_of(params, family), params.activation, params.pair_sampling)
             for family in families
             if not (isinstance(family, str) and family == BUMPS)
         ),

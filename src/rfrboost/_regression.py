@@ -51,7 +51,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             Weights; integer weights mean repeated rows (with ``n_layers="auto"`` up to which rows
             are held out together).
         X_val, y_val : array-like, optional
-            Rows to stop by, for ``n_layers="auto"``: one member is then fitted to all of X and y.
+            Rows to stop by, for ``n_layers="auto"``: one member is then fitted to all of X and y,
+            and there are no out-of-fold predictions.
 
         Returns
         -------
@@ -76,8 +77,9 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             self.oof_prediction_ = self._predictions(at_rows(out_of_fold, kept, len(y)))
             known = np.isfinite(out_of_fold).all(axis=1)
             weights = None if w is None else w[known]
-            predicted = self._predictions(out_of_fold[known])
-            self.oof_score_ = float(r2_score(Y[known], predicted, sample_weight=weights))
+            # In the units of the fit, where squares of targets of any size are finite.
+            predicted = loss.predict(out_of_fold[known])
+            self.oof_score_ = float(r2_score(data.y[known], predicted, sample_weight=weights))
         return self
 
     def _validation(

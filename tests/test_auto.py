@@ -60,12 +60,13 @@ def members_by_hand(bags, mean, loss, linear, boosted, kernel, v, b, X):
     families = [np.tile(start, (len(x), 1, 1))]
     for layer in linear.layers:
         add(families[0], layer, x, d)
-    families.append(families[0].copy())
-    for layer in boosted.layers:
-        add(families[1], layer, x, d)
+    for family in boosted:
+        families.append(families[0].copy())
+        for layer in family.layers:
+            add(families[-1], layer, x, d)
     if kernel is not None:
         families.append(np.zeros_like(families[0]))
-        add(families[2], kernel.pieces, x, d)
+        add(families[-1], kernel.pieces, x, d)
     return sum(share * family for share, family in zip(v, families, strict=True)) + b
 
 
@@ -166,7 +167,9 @@ def test_seed_order_threads_and_the_size_of_weights(name):
     shuffled = clone(model).fit(X[order], y[order])
     np.testing.assert_allclose(output(shuffled, X), expected, **near)
     np.testing.assert_allclose(shuffled.oof_score_, model.oof_score_, atol=rounding)
-    np.testing.assert_allclose(shuffled.feature_importances_, model.feature_importances_, atol=5e-3)
+    np.testing.assert_allclose(
+        shuffled.feature_importances_, model.feature_importances_, atol=max(rounding / 2, 5e-3)
+    )
     doubled = clone(model).fit(X, y, sample_weight=np.full(len(X), 2.0))
     np.testing.assert_allclose(output(doubled, X), expected, **near)
     with threadpool_limits(2):

@@ -61,7 +61,7 @@ def test_many_rows_are_fitted_by_few_centres(monkeypatch):
     """Bumps around a sample of the rows, and no matrix of all rows by all features."""
     monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 300)
     X, y = regression(kernel_module.MOST_CENTRES + 200, columns=3)
-    model = RFRBoostRegressor(n_features=64, random_state=0).fit(X, y)
+    model = RFRBoostRegressor(features=("bumps",), random_state=0).fit(X, y)
     bumps = [m for m in model.network_.layers if not hasattr(m.features.from_x, "weights")]
     assert [b.features.width for b in bumps] == [300]
     assert model.oof_score_ > 0.95

@@ -88,11 +88,11 @@ def fit_auto(
         line = linear_settings(plan, bags)
         linear = boost_members(bags, start, loss, line, rng, more_time, ignore)
         start = start + linear_raw(bags, linear)
-        boosted = [
-            boost_members(bags, start, loss, settings(plan, bags, sampler), rng, more_time, watch)
-            for sampler in plan.samplers
-            if more_time()
-        ]
+        boosted: list[Boosted] = []
+        for sampler in plan.samplers:
+            if more_time() or not boosted:
+                own = settings(plan, bags, sampler)
+                boosted.append(boost_members(bags, start, loss, own, rng, more_time, watch))
     kernel = None
     if plan.bumps and loss.least_squares and more_time():
         metrics = boosted[0].metrics if boosted else linear.metrics

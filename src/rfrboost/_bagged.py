@@ -35,8 +35,6 @@ PATIENCE = 4
 IMPROVEMENT = 1e-3
 # Layers before that counts: where few inputs matter, the first ones only find out which.
 FEWEST = 6
-# A held-out loss this share of a constant's is as good as none; squares fall faster than logs.
-ENOUGH, ENOUGH_SQUARED = 1e-2, 1e-6
 # The longest step, in units of the regression's own.
 LONGEST = 64.0
 
@@ -105,7 +103,7 @@ def boost_members(
     identity = tuple(drawer.L for drawer in drawers)
     best = Boosted((), bags.out_of_fold(start), identity, None, ())
     best_loss, rounds = began, []
-    enough = (ENOUGH_SQUARED if loss.quadratic else ENOUGH) * constant_loss(bags, loss)
+    enough = loss.enough * constant_loss(bags, loss)
 
     for t in range(1, settings.n_layers + 1):
         clock = perf_counter()

@@ -32,8 +32,8 @@ PENALTIES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 SMALLEST = 1e-9
 # Rows of bumps computed at a time when there are more rows than centres.
 CHUNK = 4096
-# Added to the normal equations of few centres, in units of their mean diagonal: single precision.
-FLOOR = 1e-7
+# Added to the normal equations of few centres, in units of their mean diagonal: rounding.
+FLOOR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -224,10 +224,11 @@ class PrimalRidge:
         y1 = np.hstack([bags.y, np.ones((len(bags.y), 1))])
         for k, s in bags.blocks():
             root = np.sqrt(bags.w[s])[:, None]
-            B = np.asfortranarray(bumps.between(bags.x[s, :-1], bumps.centres))
-            B *= root.astype(np.float32)
+            # In double precision: a Gram matrix squares the kernel's condition.
+            B = np.asfortranarray(bumps.between(bags.x[s, :-1], bumps.centres), dtype=float)
+            B *= root
             self.ff[k] += gram(B)
-            self.fr[k] += product(B.T, np.asfortranarray(root * y1[s], dtype=np.float32))
+            self.fr[k] += product(B.T, root * y1[s])
         self.sums = [bags.w[f] @ y1[f] for f in bags.folds]
 
     def fit(self, member: int, penalty: float) -> MemberFit:

@@ -31,6 +31,8 @@ class Loss(ABC):
     shift_invariant: bool = False
     #: whether least squares of y tells what raw should be, up to a scale and a shift
     least_squares: bool = False
+    #: a held-out loss this share of a constant's is as good as none
+    enough: float = 1e-6
     #: k if the loss depends on raw − y alone and is s^k times as large in units s times as small
     degree: int | None = None
 
@@ -212,6 +214,7 @@ class BinaryLogLoss(Loss):
     """−log of the probability given to y in {0, 1}, one logit (Appendix "Binary Cross-Entropy")."""
 
     least_squares = True
+    enough = 1e-2
 
     def value(self, raw: Array, y: Array) -> Array:
         return np.sum(np.logaddexp(0.0, raw) - y * raw, axis=1)
@@ -238,6 +241,7 @@ class SoftmaxLogLoss(Loss):
 
     shift_invariant = True
     least_squares = True
+    enough = 1e-2
 
     def value(self, raw: Array, y: Array) -> Array:
         return self.value_and_gradient(raw, y)[0]

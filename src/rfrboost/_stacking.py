@@ -13,8 +13,10 @@ ITERATIONS = 200
 
 def stack(families: list[Array], y: Array, w: Array, loss: Loss) -> tuple[Array, Array]:
     """v ≥ 0 and b that minimise the mean loss of Σ v_f·raw_f + b; raw_f are (n, d)."""
-    scales = np.array([np.sqrt(np.mean((S - S.mean(axis=0)) ** 2)) or 1.0 for S in families])
-    S = np.stack([f / scale for f, scale in zip(families, scales, strict=True)])
+    means = np.stack([f.mean(axis=0) for f in families])
+    centred = [f - mean for f, mean in zip(families, means, strict=True)]
+    scales = np.array([np.sqrt(np.mean(f**2)) or 1.0 for f in centred])
+    S = np.stack([f / scale for f, scale in zip(centred, scales, strict=True)])
     F, d, share = len(S), S.shape[2], w / w.sum()
     first = scales / F if loss.quadratic else np.full(F, 1.0 / F)
 
@@ -31,10 +33,11 @@ def stack(families: list[Array], y: Array, w: Array, loss: Loss) -> tuple[Array,
     options = {"maxiter": ITERATIONS, "ftol": 1e-13, "gtol": 1e-9}
     v = minimize(
         objective,
-        np.concatenate([first, np.zeros(d)]),
+        np.concatenate([first, loss.start(y, w)]),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
         options=options,
     ).x
-    return v[:F] / scales, v[F:]
+    weights = v[:F] / scales
+    return weights, v[F:] - weights @ means

@@ -1,5 +1,6 @@
 """Automatic fits: the network is its parts put together, and the estimators keep their word."""
 
+from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
@@ -235,3 +236,15 @@ def test_little_time_is_enough_for_a_usable_model(name, n):
     assert all(hasattr(a.features.from_x, "weights") for a in model.network_.layers)
     held = data_for(name, seed=1)
     assert model.score(*held) > (0.4 if name == "regressor" else 0.45)
+
+
+def test_the_history_is_of_the_layers_that_were_kept():
+    """Family by family from layer 1 on, and the last one kept is the best of its family."""
+    X, y = data_for("regressor", n=300)
+    model = clone(MODELS["regressor"]).fit(X, y)
+    layers = [record["layer"] for record in model.history_]
+    starts = [i for i, layer in enumerate(layers) if layer == 1] + [len(layers)]
+    for begin, end in pairwise(starts):
+        assert layers[begin:end] == list(range(1, end - begin + 1))
+        losses = [record["loss"] for record in model.history_[begin:end]]
+        assert losses[-1] == min(losses)

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
@@ -81,11 +81,12 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         for name in ("oof_prediction_", "oof_score_", "feature_importances_"):
             self.__dict__.pop(name, None)
         if is_automatic(self, len(data.y)):
-            plan = plan_for(self, loss, scale, not loss.degree, seed)
+            plan = plan_for(self, loss, scale, is_classifier(self), seed)
             watch = self._watch(history, MOST_LAYERS, scale, loss)
             fit = fit_auto(data.X, data.y, data.w, data.validation, plan, watch)
-            del history[len(fit.rounds) :]
-            self.network_, self._loss = fit.network, loss
+            # Of every family the layers that were kept; those tried after them are forgotten.
+            history = [asdict(in_units(r, scale, loss.degree or 0)) for r in fit.rounds]
+            self.network_ = fit.network
             shares = importances(fit.network, data.X, data.w)
             if shares is not None:
                 self.feature_importances_ = self._by_column(shares)
@@ -165,19 +166,21 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         self._encoder = None
         if not self._prepares():
             X, y = read_arrays(self, X, y, task)
-            return X, y, checked_weights(sample_weight, X)
-        table, y = read_table_and_target(self, X, y, task)
+        else:
+            X, y = read_table_and_target(self, X, y, task)
         w = checked_weights(sample_weight, y)
         if task == "classification":
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
-        self._encoder, X = encode_fit(table, y, w, task)
+        if self._prepares():
+            self._encoder, X = encode_fit(X, y, w, task)
         return X, y, w
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self, "network_")
         X = read_again(self, X, self._encoder)
-        check_inputs(X, list(getattr(self, "feature_names_in_", [])) or None)
+        names = getattr(self, "feature_names_in_", None)
+        check_inputs(X, None if names is None or self._encoder else list(names))
         return X
 
     def transform(self, X: Any) -> Array:

@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.metrics import accuracy_score
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from rfrboost._base import NetworkEstimator
@@ -50,8 +49,6 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         self
         """
         X, y, w = self._read(X, y, sample_weight, "classification")
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
         kept, n_rows = present_rows(w, len(y)), len(y)
         X, y, w = weighted_rows(X, y, w)
         classes, codes = np.unique(y, return_inverse=True)

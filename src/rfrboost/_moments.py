@@ -51,6 +51,16 @@ class Moments:
         if self.rr is not None:
             self.rr += rr1[:-1, :-1]
 
+    def take(self, part: "Moments") -> None:
+        """Take in the rows of another."""
+        self.weight += part.weight
+        self.f += part.f
+        self.r += part.r
+        self.ff += part.ff
+        self.fr += part.fr
+        if self.rr is not None:
+            self.rr += part.rr
+
     def center(self) -> None:
         """Turn second moments into those about the mean: what an intercept leaves to fit.
 
@@ -74,11 +84,5 @@ def merged(parts: Iterable[Moments]) -> Moments:
     parts = list(parts)
     total = Moments(len(parts[0].f), len(parts[0].r), parts[0].rr is not None)
     for part in parts:
-        total.weight += part.weight
-        total.f += part.f
-        total.r += part.r
-        total.ff += part.ff
-        total.fr += part.fr
-        if total.rr is not None:
-            total.rr += part.rr
+        total.take(part)
     return total

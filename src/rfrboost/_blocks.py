@@ -52,14 +52,17 @@ class FeatureBlocks:
             own.add(self._features(features, s), R[s], w[s] if weighted else None)
             return own
 
-        buckets = [Moments(features.width, R.shape[1], rr=False) for _ in range(self.n_buckets)]
+        buckets: dict[int, Moments] = {}
         summed = [(bucket, s) for bucket, s in self.blocks if bucket is not None]
         for i in range(0, len(summed), AT_ONCE):
             some = summed[i : i + AT_ONCE]
             parts = self.team(moments, [s for _, s in some])
             for (bucket, _), part in zip(some, parts, strict=True):
-                buckets[bucket].take(part)
-        return buckets
+                if bucket in buckets:
+                    buckets[bucket].take(part)
+                else:
+                    buckets[bucket] = part
+        return [buckets[bucket] for bucket in range(self.n_buckets)]
 
     def second_pass(self, features: FeatureMap, C: Array) -> Array:
         """F·C for all rows, in the order of the bags."""

@@ -5,6 +5,7 @@ small matrices, and solvers see nothing else.
 """
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -81,8 +82,11 @@ class Moments:
 
 def merged(parts: Iterable[Moments]) -> Moments:
     """The moments of all rows of several."""
-    parts = list(parts)
-    total = Moments(len(parts[0].f), len(parts[0].r), parts[0].rr is not None)
-    for part in parts:
+    first, *others = parts
+    total = copy(first)
+    for name in ("f", "r", "ff", "fr", "rr"):
+        own = getattr(first, name)
+        setattr(total, name, None if own is None else own.copy(order="K"))
+    for part in others:
         total.take(part)
     return total

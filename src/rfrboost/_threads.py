@@ -1,19 +1,20 @@
 """Several things at once, each on one thread of BLAS.
 
 Products and factorisations of a few hundred columns gain little from the threads of BLAS, and lose
-much where other work is on the machine: every call waits for the last of its threads. Members, row
-blocks and penalties are independent of each other; a *team* takes them side by side, and what comes
-out does not depend on how many it is.
+much where other work is on the machine: every call waits for the last of its threads; and a BLAS
+that shares out a product rounds differently from one that does not. Members, row blocks and
+penalties are independent of each other. A *team* takes them side by side, each on one thread, and
+what comes out is the same however many it is.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 # A function and what to call it with; the results, in that order.
 Team = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
@@ -25,54 +26,76 @@ def one_by_one(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any
 
 
 @cache
-def controller() -> ThreadpoolController:
-    """The BLAS libraries of this process; looking for them takes some milliseconds."""
-    return ThreadpoolController().select(user_api="blas")
+def libraries() -> list[LibController]:
+    """The BLAS of NumPy and that of SciPy, as a rule; looking for them takes some milliseconds."""
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-class Limit:
-    """One thread for BLAS while any team is at work; several fits may be, each on its own thread.
+class SingleThreadedBlas:
+    """One thread for every BLAS while anybody is in here.
 
-    The number of threads belongs to the process: the first to come lowers it, the last to leave
-    sets it back.
+    The number of threads belongs to the process: of callers that overlap the first lowers it and
+    the last restores it, or one would restore it under another's feet.
     """
 
     def __init__(self) -> None:
-        self.lock = Lock()
-        self.teams = 0
-        self.allowed = 1
-        self.limiter: Any = None
+        self._lock = Lock()
+        self._inside = 0
+        self._before: list[int] = []
 
-    def enter(self) -> int:
-        """Lower the number of threads, and say what it was."""
-        with self.lock:
-            if self.teams == 0:
-                threads = [library["num_threads"] for library in controller().info()]
-                self.allowed = max(threads, default=1)
-                self.limiter = controller().limit(limits=1)
-            self.teams += 1
-            return self.allowed
+    @contextmanager
+    def entered(self) -> Iterator[int]:
+        """Lower the number; yields what it was, or 1 for those who come later."""
+        with self._lock:
+            threads = self._lower() if not self._inside else 1
+            self._inside += 1
+        try:
+            yield threads
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    set_threads(self._before)
 
-    def leave(self) -> None:
-        """Set it back, if nobody else is at work."""
-        with self.lock:
-            self.teams -= 1
-            if self.teams == 0:
-                self.limiter.restore_original_limits()
+    def _lower(self) -> int:
+        self._before = [library.num_threads for library in libraries()]
+        set_threads([1] * len(self._before))
+        return max(self._before, default=1)
 
 
-LIMIT = Limit()
+def set_threads(counts: list[int]) -> None:
+    """Set the number of threads of every BLAS, from whichever thread this is called."""
+    let_go()
+    for library, count in zip(libraries(), counts, strict=True):
+        library.set_num_threads(count)
+    let_go()
+
+
+def let_go() -> None:
+    """Nobody in charge: from 3.8 on threadpoolctl heeds one thread and ignores the others."""
+    for library in libraries():
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+BLAS = SingleThreadedBlas()
 
 
 @contextmanager
-def team() -> Iterator[Team]:
-    """A team of as many threads as BLAS is allowed; BLAS itself has one while it is at work."""
-    size = LIMIT.enter()
-    try:
-        if size == 1:
+def team(most: int | None = None) -> Iterator[Team]:
+    """A team of as many threads as BLAS was allowed, or at ``most`` so many."""
+    with BLAS.entered() as threads:
+        size = threads if most is None else min(threads, most)
+        if size <= 1:
             yield one_by_one
-        else:
-            with ThreadPoolExecutor(size) as pool:
-                yield lambda function, items: list(pool.map(function, items))
-    finally:
-        LIMIT.leave()
+            return
+        # Where the number belongs to a thread (OpenMP), new threads have to lower their own.
+        lower = partial(set_threads, [1] * len(libraries()))
+        with ThreadPoolExecutor(size, initializer=lower) as pool:
+            yield lambda function, items: list(pool.map(function, items))
+
+
+def side_by_side(work: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+    """What ``work`` makes of every item, in order, by a team that is there for nothing else."""
+    with team(most=len(items)) as together:
+        return together(work, items)

@@ -5,16 +5,19 @@ from typing import Any
 from rfrboost._auto import LINEAR_PENALTIES, Plan
 from rfrboost._edge import is_auto
 from rfrboost._losses import Loss
-from rfrboost._parameters import CAREFUL, feature_counts, sampler_for, scaled_penalty
+from rfrboost._parameters import feature_counts, sampler_for, scaled_penalty
 
 # Fewer rows than this are too few to hold any out: one careful network is fitted to all of them.
 FEWEST_ROWS = 50
 # The most layers, unless held-out rows stop the fit before.
 MOST_LAYERS = 40
 LEARNING_RATE = 0.6
-# One for what is noisy, one for what is not; which counts how much is decided in the end.
+# One for what is noisy, one for what is less so; how much each counts is decided in the end.
+# Classes are noisier than numbers: a label says only on which side a row lies.
 STEP_PENALTIES = (1e-3, 1e-6)
-FEATURE_SCALE = CAREFUL["feature_scale"]
+CLASS_PENALTIES = (1e-2, 1e-4)
+# Bent enough for inputs to be found that matter together only.
+FEATURE_SCALE = 0.7
 
 # Dense and sparse boosted members, and members of bumps.
 BUMPS = "bumps"
@@ -70,7 +73,7 @@ def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: i
     """The plan that an estimator's parameters describe."""
     families = families_of(params.features)
     linear: tuple[float, ...] = LINEAR_PENALTIES
-    steps: tuple[float, ...] = STEP_PENALTIES
+    steps: tuple[float, ...] = CLASS_PENALTIES if strata else STEP_PENALTIES
     if not is_auto(params.l2_head):
         linear = (scaled_penalty(params.l2_head, loss, target_scale),)
     if not is_auto(params.l2_step):

@@ -15,6 +15,7 @@ from sklearn.metrics import r2_score
 import rfrboost.inspection
 from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
 from rfrboost.inspection import (
+    ImportancesDisplay,
     plot_calibration,
     plot_importances,
     plot_learning_curve,
@@ -239,3 +240,17 @@ def test_names_of_frames_reach_the_axes(ensemble, ax):
     plot_residuals(model, X, pd.Series(y, name="progression"), ax=ax)
     labels = [panel.get_xlabel() for panel in ax.figure.axes[1:]]
     assert labels == ["predicted progression", "actual − predicted progression"]
+
+
+def test_names_mean_nothing_to_matplotlib(ax):
+    shares = {"$\\frac$": 0.5, "_hidden": 0.3, "a" * 99 + "1": 0.1, "a" * 99 + "2": 0.1}
+    figure = ImportancesDisplay(shares).plot(ax=ax).figure_
+    assert len(ax.patches) == 4
+    figure.canvas.draw()
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    labels = np.where(X[:, 0] > 0, "_right", "$left$")
+    model = RFRBoostClassifier(n_layers=1, random_state=0).fit(X, labels)
+    display = plot_representation(model, X, labels, ax=Figure().add_subplot())
+    legend = display.ax_[-1].get_legend().get_texts()
+    assert [entry.get_text().strip() for entry in legend] == [r"\$left\$", "_right"]
+    display.figure_.canvas.draw()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from rfrboost.inspection._look import COLOURS, FAINT, INK, PALE, heading, panels, plain
+from rfrboost.inspection._look import COLOURS, FAINT, INK, PALE, heading, panels, plain, text
 from rfrboost.inspection._models import predictions
 
 if TYPE_CHECKING:
@@ -115,7 +115,10 @@ class CalibrationDisplay:
         curve.set(xlim=(-0.03, 1.03), ylim=(-0.04, 1.04), ylabel=share)
         subtitle = f"expected calibration error {self.error:.3f}"
         heading(curve, "Calibration", f"{subtitle}; {rows}" if rows else subtitle)
-        curve.legend(loc="best", frameon=False, labelcolor=INK)
+        # Between the panels: inside, points may be anywhere.
+        curve.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=3, frameon=False, labelcolor=INK
+        )
         curve.tick_params(labelbottom=False)
         plain(curve, "both")
         self._draw_counts(counts)
@@ -186,7 +189,7 @@ def plot_calibration(
         raise TypeError(f"Calibration is of classifiers; {type(model).__name__} is none.")
     curve = reliability(*events(y, p, classes), n_bins)
     if len(classes) == 2:
-        event = f"“{classes[1]}”"
+        event = f"“{text(classes[1])}”"
         return curve.plot(f"predicted probability of {event}", f"share of {event}", rows, ax)
     texts = "probability of the predicted class", "share of predictions that are right"
     return curve.plot(*texts, rows, ax)

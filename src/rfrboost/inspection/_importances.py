@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rfrboost.inspection._look import COLOURS, FAINT, INK, heading, panels, plain
+from rfrboost.inspection._look import COLOURS, INK, heading, panels, plain, text
 from rfrboost.inspection._models import column_names, method_of
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def gradient_shares(model: Any, X: Any) -> np.ndarray:
         )
     gradient = method_of(model, "input_gradient")(X)
     deviation = np.std(np.asarray(X, dtype=float), axis=0)
-    squares = np.square(gradient.reshape(*gradient.shape[:2], -1) * deviation[:, None])
-    shares = squares.sum(axis=(0, 2))
+    gradient = gradient.reshape(*gradient.shape[:2], -1) * deviation[:, None]
+    shares = np.square(gradient / (np.abs(gradient).max() or 1.0)).sum(axis=(0, 2))
     return shares / (shares.sum() or 1.0)
 
 
@@ -75,21 +75,19 @@ class ImportancesDisplay:
     figure_: Any = field(default=None, repr=False)
 
     def plot(self, top: int = 15, ax: "Axes | None" = None) -> "ImportancesDisplay":
-        """Draw the ``top`` columns, and all others together as one bar."""
-        names, values = list(self.shares)[:top], list(self.shares.values())
-        heights, others = 100 * np.array(values[:top]), len(values) - top
-        colours = [COLOURS[0]] * len(names)
-        if others > 0:
-            names.append(f"{others} other columns" if others > 1 else "1 other column")
-            heights = np.append(heights, 100 * sum(values[top:]))
-            colours.append(FAINT)
-        (ax,) = panels(ax, (8, 1.3 + 0.3 * len(names)))
-        bars = ax.barh(names, heights, color=colours, height=0.72)
+        """Draw the ``top`` columns, and say what all others have together."""
+        values = 100 * np.array(list(self.shares.values()))
+        names = [text(name) for name in list(self.shares)[:top]]
+        (ax,) = panels(ax, (8, 1.4 + 0.3 * len(names)))
+        bars = ax.barh(range(len(names)), values[:top], color=COLOURS[0], height=0.72)
         ax.bar_label(bars, fmt="%.1f", padding=4, color=INK)
+        ax.set_yticks(range(len(names)), names)
         ax.invert_yaxis()
         ax.margins(x=0.08, y=0.02)
         ax.set_xlabel("share of the mean squared input gradient, %")
-        heading(ax, "Which columns the model responds to")
+        others = len(values) - len(names)
+        rest = f"all others ({others}) together: {values[top:].sum():.1f} %" if others else ""
+        heading(ax, "Which columns the model responds to", rest)
         plain(ax, "x")
         ax.tick_params(axis="y", length=0)
         self.ax_, self.figure_ = ax, ax.figure

@@ -16,6 +16,8 @@ MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 SCALE = "cividis"
 # More points than this are a blot: so many are drawn, chosen at random.
 MOST_POINTS = 4000
+# Names longer than this would leave no room for the picture.
+LONGEST = 40
 
 
 def panels(
@@ -83,3 +85,14 @@ def heading(ax: "Axes", title: str, subtitle: str = "") -> None:
             va="bottom",
             color=FAINT,
         )
+
+
+def text(name: object) -> str:
+    """A name from outside as a label: not too long, and without a meaning to matplotlib.
+
+    Between two dollar signs it would read mathematics, and it leaves out of legends what begins
+    with an underscore.
+    """
+    label = str(name)
+    label = label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
+    return label.replace("$", r"\$").replace("_", " _", int(label.startswith("_")))

@@ -16,6 +16,7 @@ from rfrboost.inspection._look import (
     SCALE,
     heading,
     panels,
+    text,
 )
 from rfrboost.inspection._models import is_automatic
 
@@ -79,7 +80,8 @@ class RepresentationDisplay:
         for k, label in enumerate(() if self.classes is None else self.classes):
             look["marker"] = MARKERS[k // len(COLOURS) % len(MARKERS)]
             own = self.labels == label
-            panel.scatter(x[own], y[own], color=COLOURS[k % len(COLOURS)], label=label, **look)
+            colour = COLOURS[k % len(COLOURS)]
+            panel.scatter(x[own], y[own], color=colour, label=text(label), **look)
         low, high = np.quantile(cloud, VIEW, axis=0)
         middle, half = (low + high) / 2, 0.58 * np.maximum(high - low, 1e-12)
         if not self.axis:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from rfrboost.inspection._look import COLOURS, INK, MOST_POINTS, PALE, heading, panels, plain
+from rfrboost.inspection._look import COLOURS, INK, MOST_POINTS, PALE, heading, panels, plain, text
 from rfrboost.inspection._models import predictions
 
 if TYPE_CHECKING:
@@ -137,4 +137,4 @@ def plot_residuals(
             f"The model predicts {predicted.shape[1]} targets, and residuals are drawn of one."
         )
     display = ResidualsDisplay(actual.astype(float).ravel(), predicted.astype(float).ravel())
-    return display.plot("y" if name in (None, "") else str(name), rows, ax)
+    return display.plot("y" if name in (None, "") else text(name), rows, ax)

@@ -75,7 +75,8 @@ class CalibrationDisplay:
 
     ``predicted`` is a bin's mean probability, ``observed`` the share in which the event happened,
     ``low`` and ``high`` the ends of its 95 % (Wilson) interval, ``counts`` the number of rows.
-    ``edges`` are those of all bins, ``error`` is the expected calibration error.
+    ``edges`` are those of all bins, ``bins`` says which of them hold rows, ``error`` is the
+    expected calibration error.
     """
 
     predicted: np.ndarray
@@ -83,6 +84,7 @@ class CalibrationDisplay:
     low: np.ndarray
     high: np.ndarray
     counts: np.ndarray
+    bins: np.ndarray
     edges: np.ndarray
     error: float
     ax_: Any = field(default=None, repr=False)
@@ -129,33 +131,28 @@ class CalibrationDisplay:
     def _draw_counts(self, ax: "Axes") -> None:
         """A bar and a number for every bin that holds rows."""
         middle = (self.edges[1:] + self.edges[:-1]) / 2
-        filled = bins_of(self.predicted, len(middle))
-        bars = ax.bar(middle[filled], self.counts, 0.92 / len(middle), color=PALE)
+        bars = ax.bar(middle[self.bins], self.counts, 0.92 / len(middle), color=PALE)
         ax.bar_label(bars, fmt="{:,.0f}", padding=2, fontsize="small", color=INK)
         ax.set(xlim=(-0.03, 1.03), ylabel="rows")
         ax.margins(y=0.3)
         plain(ax)
 
 
-def bins_of(p: np.ndarray, n_bins: int) -> np.ndarray:
-    """The bin of every probability; a bin holds its upper end if it is the last."""
-    return np.minimum((p * n_bins).astype(int), n_bins - 1)
-
-
 def reliability(happened: np.ndarray, p: np.ndarray, n_bins: int) -> CalibrationDisplay:
     """The reliability curve of probabilities p of events that happened or not."""
     if n_bins < 1:
         raise ValueError(f"n_bins should be at least 1; got {n_bins}.")
-    bins = bins_of(p, n_bins)
+    # A bin holds its upper end if it is the last.
+    bins = np.minimum((p * n_bins).astype(int), n_bins - 1)
     counts = np.bincount(bins, minlength=n_bins)
-    filled = counts > 0
+    filled = np.flatnonzero(counts)
     n = counts[filled]
     predicted, observed = (np.bincount(bins, v, n_bins)[filled] / n for v in (p, happened))
     centre, spread = (observed + Z**2 / (2 * n)) / (1 + Z**2 / n), observed * (1 - observed) / n
     half = Z * np.sqrt(spread + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
     error = float(np.average(np.abs(predicted - observed), weights=n))
-    edges = np.linspace(0, 1, n_bins + 1)
-    return CalibrationDisplay(predicted, observed, centre - half, centre + half, n, edges, error)
+    low, high, edges = centre - half, centre + half, np.linspace(0, 1, n_bins + 1)
+    return CalibrationDisplay(predicted, observed, low, high, n, filled, edges, error)
 
 
 def plot_calibration(

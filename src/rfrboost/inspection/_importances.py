@@ -54,12 +54,13 @@ def importances(model: Any, X: Any = None) -> dict[str, float]:
 
 def gradient_shares(model: Any, X: Any) -> np.ndarray:
     """The shares of the columns of X, from gradients at its rows."""
+    input_gradient = method_of(model, "input_gradient")
     if X is None:
         raise ValueError(
             f"This {type(model).__name__} has no feature_importances_: pass X, the rows to take "
             "input gradients at."
         )
-    gradient = method_of(model, "input_gradient")(X)
+    gradient = input_gradient(X)
     deviation = np.std(np.asarray(X, dtype=float), axis=0)
     gradient = gradient.reshape(*gradient.shape[:2], -1) * deviation[:, None]
     shares = np.square(gradient / (np.abs(gradient).max() or 1.0)).sum(axis=(0, 2))

@@ -76,8 +76,8 @@ def plot_learning_curve(model: Any, *, ax: "Axes | None" = None) -> LearningCurv
     history = getattr(model, "history_", None)
     if not history:
         raise ValueError(
-            f"This {type(model).__name__} has no layers, and a learning curve is of those that "
-            "its fit recorded in history_."
+            f"This {type(model).__name__} has no layers to draw a learning curve of; an automatic "
+            "fit keeps none where none lowered the held-out loss of its linear start."
         )
     rows = "held-out rows" if is_automatic(model) else "training rows"
     rooted = not is_classifier(model) and getattr(model, "loss", None) == "squared_error"

@@ -76,7 +76,7 @@ def heading(ax: "Axes", title: str, subtitle: str = "") -> None:
     """A title in bold, flush left, and a line in grey beneath it."""
     ax.set_title(title, loc="left", fontweight="bold", color=INK, pad=24 if subtitle else 10)
     if subtitle:
-        ax.annotate(
+        line = ax.annotate(
             subtitle,
             (0, 1),
             (0, 8),
@@ -85,6 +85,8 @@ def heading(ax: "Axes", title: str, subtitle: str = "") -> None:
             va="bottom",
             color=FAINT,
         )
+        # The title makes room for it; a long one must not squeeze its panel.
+        line.set_in_layout(False)
 
 
 def text(name: object) -> str:

@@ -51,5 +51,8 @@ def method_of(model: Any, name: str) -> Any:
     """A method of the model, or a sentence saying that it has none such."""
     method = getattr(model, name, None)
     if method is None:
-        raise TypeError(f"{type(model).__name__} has no {name}, which this figure is made from.")
+        raise TypeError(
+            f"{type(model).__name__} has no {name}, which this is made from (of a pipeline, pass "
+            "the last step and rows as they reach it)."
+        )
     return method

@@ -39,8 +39,8 @@ def importances(model: Any, X: Any = None) -> dict[str, float]:
     >>> from rfrboost import RFRBoostClassifier
     >>> from rfrboost.inspection import importances
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> list(importances(RFRBoostClassifier(random_state=0).fit(X, y)))[:2]
-    ['petal width (cm)', 'petal length (cm)']
+    >>> sorted(list(importances(RFRBoostClassifier(random_state=0).fit(X, y)))[:2])
+    ['petal length (cm)', 'petal width (cm)']
     """
     check_is_fitted(model)
     shares = getattr(model, "feature_importances_", None)

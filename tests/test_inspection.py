@@ -77,10 +77,16 @@ def test_many_rows_are_thinned_out_in_the_picture_only(ax):
     assert len(display.ax_[0].collections[0].get_offsets()) < 6000
 
 
-def test_the_learning_curve_of_an_ensemble_is_its_history_by_family(ensemble, ax):
-    model = ensemble[0]
+def curved(features):
+    """An ensemble of these features on data that no line fits, so that layers are kept."""
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+    return RFRBoostRegressor(features=features, n_bags=2, random_state=0).fit(X, y)
+
+
+def test_the_learning_curve_of_an_ensemble_is_its_history_by_family(ax):
+    model = curved("auto")
     display = plot_learning_curve(model, ax=ax)
-    assert set(display.curves) <= {"dense features", "sparse features", "family 1"}
     losses = np.concatenate(list(display.curves.values()))
     np.testing.assert_allclose(losses**2 / 2, [record["loss"] for record in model.history_])
     drawn = [line.get_ydata() for line in display.ax_.lines]
@@ -96,11 +102,17 @@ def test_the_learning_curve_of_an_ensemble_is_its_history_by_family(ensemble, ax
     ],
 )
 def test_families_have_the_names_of_what_was_asked_for(features, families, ax):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
-    model = RFRBoostRegressor(features=features, n_bags=2, random_state=0).fit(X, y)
-    assert list(plot_learning_curve(model, ax=ax).curves) == families
+    assert list(plot_learning_curve(curved(features), ax=ax).curves) == families
+
+
+def test_a_family_that_kept_no_layer_leaves_the_others_without_a_name(ax):
+    model = curved("auto")
+    first = [i for i, record in enumerate(model.history_) if record["layer"] == 1]
+    model.history_ = model.history_[first[1] :]
+    assert list(plot_learning_curve(model, ax=ax).curves) == ["family 1"]
+    model.history_ = []
+    with pytest.raises(ValueError, match="keeps none"):
+        plot_learning_curve(model, ax=ax)
 
 
 def test_the_learning_curve_of_a_network_is_its_training_loss(network, ax):
@@ -196,7 +208,7 @@ def test_a_given_ax_leaves_pyplot_alone_and_no_ax_makes_one_figure(ensemble, net
     before, settings = pyplot.get_fignums(), dict(matplotlib.rcParams)
     calls = [
         lambda ax: plot_importances(model, ax=ax),
-        lambda ax: plot_learning_curve(model, ax=ax),
+        lambda ax: plot_learning_curve(single, ax=ax),
         lambda ax: plot_residuals(model, y=y, ax=ax),
         lambda ax: plot_representation(single, X_single, y_single, ax=ax),
         lambda ax: plot_calibration(single, X_single, y_single, ax=ax),

@@ -26,7 +26,7 @@ from rfrboost._pieces import Piece, Settings
 from rfrboost._rows import content_order
 from rfrboost._stacking import stack
 from rfrboost._threads import team
-from rfrboost._typing import Array, frozen
+from rfrboost._typing import Array, Indices, frozen
 
 # Rows whose gradients say how much each column matters.
 IMPORTANCE_ROWS = 64
@@ -239,10 +239,12 @@ def as_layer(piece: Piece | KernelPiece, bags: Bags, d: int) -> Layer:
     return Layer(LayerFeatures(None, piece.features), LowRankStep(C, piece.c, frozen(V)), None)
 
 
-def importances(network: Network, X: Array, w: Array | None) -> Array | None:
+def importances(network: Network, X: Array, w: Array | None, sources: Indices) -> Array | None:
     """Each column's share of the mean squared input gradient, in units of its own deviation.
 
-    None where some features have no derivative.
+    ``sources`` says what each column is made of. Columns of one source vary together: what they
+    count for, summed over them, is the variance of the model's linear part in all of them, so
+    that it does not matter how a source was encoded. None where some features have no derivative.
     """
     maps = [m for layer in network.layers for m in layer.features.maps]
     if not all(hasattr(m, "pullback") for m in maps):
@@ -254,7 +256,15 @@ def importances(network: Network, X: Array, w: Array | None) -> Array | None:
     mean = np.average(X, axis=0, weights=w)
     deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
     gradient = input_gradient(averaged(network), X[rows]) * deviation[:, None]
-    shares = np.square(gradient / (np.abs(gradient).max() or 1.0)).sum(axis=(0, 2))
+    gradient /= np.abs(gradient).max() or 1.0
+    moved = gradient.copy()
+    for source in np.flatnonzero(np.bincount(sources) > 1):
+        own = np.flatnonzero(sources == source)
+        Z = (X[:, own] - mean[own]) / np.where(deviation[own] > 0, deviation[own], 1.0)
+        weighted = Z if w is None else Z * w[:, None]
+        correlation = product(Z.T, weighted) / (len(X) if w is None else w.sum())
+        moved[:, own] = np.einsum("jk,nkd->njd", correlation, gradient[:, own])
+    shares = (gradient * moved).sum(axis=(0, 2))
     return shares / (shares.sum() or 1.0)
 
 

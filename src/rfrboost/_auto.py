@@ -17,6 +17,7 @@ from rfrboost._bagged import Boosted, Piece, Settings, boost_members
 from rfrboost._bags import Bags, bag, bag_apart
 from rfrboost._blas import product
 from rfrboost._boost import LayerRecord, Watch
+from rfrboost._conformal import HeldOut
 from rfrboost._features import DenseFeatures, Sampler
 from rfrboost._gradients import input_gradient
 from rfrboost._kernel import KernelFit, KernelPiece, fit_kernel
@@ -59,11 +60,13 @@ class AutoFit:
     """The network, and every row's raw out-of-fold prediction (NaN where there is none).
 
     All rows are fitted where others were given to stop by; there is then nothing out of fold.
+    ``held_out`` is what each member predicts for the rows it holds out, whichever they are.
     """
 
     network: Network
     out_of_fold: Array | None
     rounds: tuple[LayerRecord, ...]
+    held_out: tuple[HeldOut, ...]
 
 
 def fit_auto(
@@ -105,11 +108,11 @@ def fit_auto(
     v, b = stack(list(out_of_fold), bags.y[held], bags.w[held], loss)
     network = assemble(bags, mean, loss, linear, boosted, kernel, v, b)
     rounds = tuple(record for family in boosted for record in family.rounds)
-    if validation is not None:
-        return AutoFit(network, None, rounds)
-    combined = np.full((len(y), len(b)), np.nan)
-    combined[held] = np.einsum("f,fnd->nd", v, out_of_fold) + b
-    return AutoFit(network, combined[bags.origin], rounds)
+    raw = np.full((len(bags.y), len(b)), np.nan)
+    raw[held] = np.einsum("f,fnd->nd", v, out_of_fold) + b
+    folds = [bags.folds[k] for k in bags.members]
+    held_out = tuple(HeldOut(raw[fold], bags.y[fold], bags.w[fold]) for fold in folds)
+    return AutoFit(network, None if validation else raw[bags.origin], rounds, held_out)
 
 
 def ignore(record: LayerRecord) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, softmax, xlogy
+from sklearn.metrics import r2_score
 
 from rfrboost._typing import Array
 
@@ -74,6 +75,10 @@ class Loss(ABC):
         """The inverse link: raw predictions to predictions."""
         return raw
 
+    def score(self, prediction: Array, y: Array, w: Array | None) -> float:
+        """How good a regressor's predictions are, larger is better: R²."""
+        return float(r2_score(y, prediction, sample_weight=w))
+
     def check(self, y: Array) -> None:  # noqa: B027 (no range to check is a fine default)
         """Raise a ValueError that says what to do if some y is outside the loss's range."""
 
@@ -82,8 +87,8 @@ def weighted_mean(y: Array, w: Array) -> Array:
     return w @ y / w.sum()
 
 
-def weighted_quantile(y: Array, w: Array, level: float) -> Array:
-    """The ``level`` quantile of every column."""
+def weighted_quantile(y: Array, w: Array, level: float | Array) -> Array:
+    """The ``level`` quantile of every column; one level for all, or one for each."""
     order = np.argsort(y, axis=0)
     cumulative = np.cumsum(w[order], axis=0)
     position = np.argmax(cumulative >= level * cumulative[-1], axis=0)
@@ -151,7 +156,7 @@ class Quantile(Loss):
     spread of y; ``loss="quantile"`` takes a thousandth of it.
     """
 
-    level: float = 0.5
+    level: float | Array = 0.5
     smoothing: float | Array = 1e-3
     degree = 1
 

@@ -22,6 +22,7 @@ from rfrboost._losses import (
     weighted_mean,
     weighted_quantile,
 )
+from rfrboost._quantiles import Quantiles, checked_levels
 from rfrboost._sparse import SparseSWIM
 from rfrboost._steps import GradientStep, GreedyStep, StepRule
 from rfrboost._typing import Array
@@ -105,18 +106,25 @@ def sampler_for(
     return features if hasattr(features, "sample") else TransformerSampler(features)
 
 
-def loss_for(name: str | Loss, quantile: float) -> Loss:
+def quantile_loss(quantile: Any, smoothing: float | Array) -> Loss:
+    """The pinball loss at one level, or at several."""
+    if np.ndim(quantile) == 0:
+        return Quantile(quantile, smoothing)
+    return Quantiles(checked_levels(quantile), smoothing)
+
+
+def loss_for(name: str | Loss, quantile: Any) -> Loss:
     """The regression loss a ``loss`` parameter stands for."""
     named = {
         "squared_error": SquaredError(),
         "huber": Huber(),
-        "quantile": Quantile(quantile),
+        "quantile": quantile_loss(quantile, 1e-3),
         "poisson": Poisson(),
     }
     return named[name] if isinstance(name, str) else name
 
 
-def fitted_loss(name: str | Loss, quantile: float, scale: float, y: Array, w: Array | None) -> Loss:
+def fitted_loss(name: str | Loss, quantile: Any, scale: float, y: Array, w: Array | None) -> Loss:
     """The loss in units of the scaled target ``y``, its own scale taken from y where it has one.
 
     Huber's δ is 1.345 robust standard deviations of y, the usual compromise between efficiency
@@ -126,7 +134,7 @@ def fitted_loss(name: str | Loss, quantile: float, scale: float, y: Array, w: Ar
     if name == "huber":
         return Huber(1.345 * spread)
     if name == "quantile":
-        return Quantile(quantile, 1e-3 * spread)
+        return quantile_loss(quantile, 1e-3 * spread)
     return loss_for(name, quantile).in_units(scale)
 
 

@@ -105,7 +105,7 @@ def fit_auto(
     held = bags.held_out()
     of_kernel = [] if kernel is None else [kernel.out_of_fold]
     out_of_fold = np.stack([*(f.out_of_fold for f in (linear, *boosted)), *of_kernel])
-    v, b = stack(list(out_of_fold), bags.y[held], bags.w[held], loss)
+    v, b = stack(list(out_of_fold), bags.y[held], bags.w[held], loss.sharpened())
     network = assemble(bags, mean, loss, linear, boosted, kernel, v, b)
     rounds = tuple(record for family in boosted for record in family.rounds)
     raw = np.full((len(bags.y), len(b)), np.nan)

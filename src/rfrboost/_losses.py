@@ -5,7 +5,7 @@ and defines ``value`` and ``gradient``; the rest has defaults.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit, softmax, xlogy
@@ -17,6 +17,8 @@ from rfrboost._typing import Array
 LARGEST_EXPONENT = 160.0
 # The share of a class that weighs next to nothing, as far as a starting point is concerned.
 RAREST = 1e-12
+# How much less the kink of a pinball loss is rounded when members are put together.
+SHARPENING = 32.0
 
 
 class Loss(ABC):
@@ -39,6 +41,10 @@ class Loss(ABC):
 
     def in_units(self, scale: float) -> "Loss":
         """The same loss, up to a factor, for targets divided by ``scale``."""
+        return self
+
+    def sharpened(self) -> "Loss":
+        """The loss that the last few numbers of an ensemble are fitted by, if another."""
         return self
 
     @abstractmethod
@@ -152,8 +158,9 @@ class Quantile(Loss):
 
     With r = y − raw the slope −level + ½(1 − r/h), held to [−level, 1 − level], rises linearly
     across the kink instead of jumping, so that second-order solvers see a curvature.
-    ``smoothing`` is in units of y (one number, or one an output) and should be small beside the
-    spread of y; ``loss="quantile"`` takes a thousandth of it.
+    ``smoothing`` is in units of y (one number, or one an output). For ``loss="quantile"`` it is a
+    small part of the spread of y in a single network, whose head is solved for, and a large one
+    in the layers of an ensemble, which follow the slope: far from the kink it says little.
     """
 
     level: float | Array = 0.5
@@ -162,6 +169,9 @@ class Quantile(Loss):
 
     def in_units(self, scale: float) -> "Quantile":
         return Quantile(self.level, self.smoothing / scale)
+
+    def sharpened(self) -> "Quantile":
+        return replace(self, smoothing=self.smoothing / SHARPENING)
 
     def value(self, raw: Array, y: Array) -> Array:
         r, h = y - raw, self.smoothing

@@ -69,6 +69,8 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "verbose": ["verbose"],
 }
 
+# Over how much of y's spread the pinball loss is rounded: in a single network, in an ensemble.
+SINGLE_ROUNDING, ENSEMBLE_ROUNDING = 1e-3, 0.32
 DEFAULT_HIDDEN_DIM = 512
 # What "auto" stands for in a single network of the paper, which has nothing to choose by.
 CAREFUL: dict[str, Any] = {
@@ -118,23 +120,25 @@ def loss_for(name: str | Loss, quantile: Any) -> Loss:
     named = {
         "squared_error": SquaredError(),
         "huber": Huber(),
-        "quantile": quantile_loss(quantile, 1e-3),
+        "quantile": quantile_loss(quantile, SINGLE_ROUNDING),
         "poisson": Poisson(),
     }
     return named[name] if isinstance(name, str) else name
 
 
-def fitted_loss(name: str | Loss, quantile: Any, scale: float, y: Array, w: Array | None) -> Loss:
+def fitted_loss(
+    name: str | Loss, quantile: Any, rounding: float, scale: float, y: Array, w: Array | None
+) -> Loss:
     """The loss in units of the scaled target ``y``, its own scale taken from y where it has one.
 
     Huber's δ is 1.345 robust standard deviations of y, the usual compromise between efficiency
-    and robustness; the pinball loss is rounded over a thousandth of one.
+    and robustness; the pinball loss is rounded over ``rounding`` of one.
     """
     spread = robust_spread(y, np.ones(len(y)) if w is None else w)  # of every output
     if name == "huber":
         return Huber(1.345 * spread)
     if name == "quantile":
-        return quantile_loss(quantile, 1e-3 * spread)
+        return quantile_loss(quantile, rounding * spread)
     return loss_for(name, quantile).in_units(scale)
 
 

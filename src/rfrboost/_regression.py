@@ -22,13 +22,15 @@ from rfrboost._edge import (
 from rfrboost._fitted import REGRESSOR
 from rfrboost._inputs import read_again
 from rfrboost._losses import Loss
-from rfrboost._parameters import fitted_loss, loss_for
+from rfrboost._parameters import ENSEMBLE_ROUNDING, SINGLE_ROUNDING, fitted_loss, loss_for
+from rfrboost._plan import is_automatic
+from rfrboost._quantiles import Quantiles
 from rfrboost._typing import Array
 
 
 def residuals(loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration | None:
     """How far every member was off on the rows it held out; None if levels share one target."""
-    if loss.n_outputs(held_out[0].y) != held_out[0].y.shape[1]:
+    if isinstance(loss, Quantiles):
         return None
     distances = [np.abs(member.y - loss.predict(member.raw)) for member in held_out]
     return calibrate(distances, [member.w for member in held_out])
@@ -79,9 +81,10 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             # The heads of the layers there are speak in the units of their own fit.
             scale = self._target_scale
         data = Data(X, scale.shrink(Y), w, self._validation(X_val, y_val, Y.shape[1], scale))
-        loss = fitted_loss(self.loss, self.quantile, scale.scale, data.y, w)
+        rounding = ENSEMBLE_ROUNDING if is_automatic(self, len(Y)) else SINGLE_ROUNDING
+        loss = fitted_loss(self.loss, self.quantile, rounding, scale.scale, data.y, w)
         fit = self._fit_network(data, loss, scale.scale, fitted)
-        self._target_scale, self._y_is_1d = scale, y.ndim == 1 and loss.n_outputs(Y) == 1
+        self._target_scale, self._y_is_1d = scale, y.ndim == 1 and not isinstance(loss, Quantiles)
         if fit is not None:
             self._calibration = residuals(loss, fit.held_out)
         if fit is not None and fit.out_of_fold is not None:

@@ -54,7 +54,8 @@ def test_intervals_are_those_of_a_double_loop(seed, members, coverage, weighted,
     scores, weights, centres = problem(seed, members, weighted=weighted, whole=whole)
     found = intervals(calibrate(scores, weights), centres, coverage)
     expected = brute_force(scores, weights, centres, coverage)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    # The ends are found by halving: so exactly and no more.
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
 def test_the_order_statistic_is_that_of_barber_and_others():
@@ -63,7 +64,7 @@ def test_the_order_statistic_is_that_of_barber_and_others():
     sums = np.sort(np.concatenate([centres[0, k, 0] + s[:, 0] for k, s in enumerate(scores)]))
     place = ceil(0.8 * (len(sums) + 1))
     found = intervals(calibrate(scores, weights), centres, 0.8)
-    assert found[0, 0, 1] == pytest.approx(sums[place - 1], rel=1e-12)
+    assert found[0, 0, 1] == pytest.approx(sums[place - 1], rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -75,7 +76,7 @@ def test_whole_weights_are_repeated_rows_up_to_the_new_row(seed):
     ones = [np.ones(len(s)) for s in repeated]
     found = intervals(calibrate(scores, weights), centres, 0.7 * n / (n + 1))
     expected = intervals(calibrate(repeated, ones), centres, 0.7 * N / (N + 1))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -13,8 +13,8 @@ from rfrboost._typing import Array, frozen
 
 # More scores a member than this are thinned to evenly spaced quantiles of them.
 MOST_SCORES = 20_000
-# Every halving of the bracket around an interval's end doubles its accuracy.
-HALVINGS = 48
+# Halvings of the bracket around an interval's end, which is as wide as members disagree.
+HALVINGS = 32
 # Mass that rounding may cost.
 ROUNDING = 1e-9
 
@@ -107,8 +107,7 @@ def upper_ends(calibration: Calibration, centres: Array, coverage: float) -> Arr
     if need > calibration.total():
         return ends
     for j in range(ends.shape[1]):
-        lists = [(s[:, j], np.cumsum(w[:, j])) for s, w in zip(*parts(calibration), strict=True)]
-        ends[:, j] = union_quantile(lists, centres[:, :, j], need)
+        ends[:, j] = union_quantile(distributions(calibration, j), centres[:, :, j], need)
     return ends
 
 
@@ -117,37 +116,49 @@ def needed(calibration: Calibration, coverage: float) -> float:
     return coverage * (calibration.total() + 1.0) - ROUNDING
 
 
-def union_quantile(lists: list[tuple[Array, Array]], shifts: Array, need: float) -> Array:
-    """For every row of shifts (n, k) the least t with so much weight at or below it.
+@dataclass(frozen=True)
+class Distribution:
+    """Rising values, and the weight of all before each of them (one more, for all)."""
 
-    The weights are those of the union of k rising lists, each moved by its own shift; a list is
-    its values and their cumulative weight. The quantile of a union lies between those of its
-    parts, so only the shifts' spread is searched, by halving.
+    values: Array
+    before: Array
+
+    def reaching(self, share: float) -> float:
+        """The least value with so large a share of the weight at or below it."""
+        place = int(np.searchsorted(self.before[1:], share * self.before[-1]))
+        return float(self.values[min(place, len(self.values) - 1)])
+
+    def below(self, t: Array) -> Array:
+        """The weight of values below t."""
+        return self.before[np.searchsorted(self.values, t, side="left")]
+
+    def up_to(self, t: Array) -> Array:
+        """The weight of values below t or equal to it."""
+        return self.before[np.searchsorted(self.values, t, side="right")]
+
+
+def distributions(calibration: Calibration, j: int) -> list[Distribution]:
+    """How the scores of an output are distributed, for every member."""
+    columns = [(s[:, j], w[:, j]) for s, w in zip(*parts(calibration), strict=True)]
+    return [Distribution(s, np.concatenate([[0.0], np.cumsum(w)])) for s, w in columns]
+
+
+def union_quantile(members: list[Distribution], shifts: Array, need: float) -> Array:
+    """For every row of shifts (n, members) the least t with so much weight at or below it.
+
+    The weight is that of the union of the members' values, each member's moved by its own shift.
+    The quantile of a union lies between those of its parts, so only the shifts' spread is
+    searched, by halving.
     """
-    share = need / sum(mass[-1] for _, mass in lists)
-    own = [values[first_reaching(mass, share * mass[-1])] for values, mass in lists]
-    ends = shifts + np.array(own)
+    share = need / sum(member.before[-1] for member in members)
+    ends = shifts + np.array([member.reaching(share) for member in members])
     low, high = ends.min(axis=1), ends.max(axis=1)
-    for _ in range(HALVINGS if len(lists) > 1 else 0):
+    for _ in range(HALVINGS if len(members) > 1 else 0):
         middle = low + (high - low) / 2
-        reached = np.zeros(len(middle))
-        for k, (values, mass) in enumerate(lists):
-            reached += mass_at(values, mass, middle - shifts[:, k], "right")
-        enough = reached >= need
-        high = np.where(enough, middle, high)
-        low = np.where(enough, low, middle)
+        reached = sum(member.up_to(middle - shifts[:, k]) for k, member in enumerate(members))
+        high = np.where(reached >= need, middle, high)
+        low = np.where(reached >= need, low, middle)
     return high
-
-
-def first_reaching(mass: Array, need: float) -> int:
-    """The first place at which a cumulative weight is as large as needed."""
-    return min(int(np.searchsorted(mass, need)), len(mass) - 1)
-
-
-def mass_at(values: Array, mass: Array, t: Array, side: str) -> Array:
-    """The weight of values up to t: with ("right") or without ("left") those equal to t."""
-    places = np.searchsorted(values, t, side="right" if side == "right" else "left")
-    return np.concatenate([[0.0], mass])[places]
 
 
 def conforming(calibration: Calibration, scores: Array, coverage: float) -> np.ndarray:
@@ -156,7 +167,6 @@ def conforming(calibration: Calibration, scores: Array, coverage: float) -> np.n
     A class stays unless it conforms worse than ``coverage`` of the held-out rows' own classes,
     each row compared by the member that held it out.
     """
-    below = np.zeros((len(scores), scores.shape[2]))
-    for k, (s, w) in enumerate(zip(*parts(calibration), strict=True)):
-        below += mass_at(s[:, 0], np.cumsum(w[:, 0]), scores[:, k], "left")
+    members = enumerate(distributions(calibration, 0))
+    below = np.sum([member.below(scores[:, k]) for k, member in members], axis=0)
     return below < needed(calibration, coverage)

@@ -105,11 +105,13 @@ def fit_auto(
     held = bags.held_out()
     of_kernel = [] if kernel is None else [kernel.out_of_fold]
     out_of_fold = np.stack([*(f.out_of_fold for f in (linear, *boosted)), *of_kernel])
-    v, b = stack(list(out_of_fold), bags.y[held], bags.w[held], loss.sharpened())
-    network = assemble(bags, mean, loss, linear, boosted, kernel, v, b)
+    v, b = stack(list(out_of_fold), bags.y[held], bags.w[held], loss)
+    combined = np.einsum("f,fnd->nd", v, out_of_fold) + b
+    shift = loss.shift(combined, bags.y[held], bags.w[held])
+    network = assemble(bags, mean, loss, linear, boosted, kernel, v, b + shift)
     rounds = tuple(record for family in boosted for record in family.rounds)
     raw = np.full((len(bags.y), len(b)), np.nan)
-    raw[held] = np.einsum("f,fnd->nd", v, out_of_fold) + b
+    raw[held] = combined + shift
     folds = [bags.folds[k] for k in bags.members]
     held_out = tuple(HeldOut(raw[fold], bags.y[fold], bags.w[fold]) for fold in folds)
     return AutoFit(network, None if validation else raw[bags.origin], rounds, held_out)

@@ -5,7 +5,7 @@ and defines ``value`` and ``gradient``; the rest has defaults.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, softmax, xlogy
@@ -17,8 +17,6 @@ from rfrboost._typing import Array
 LARGEST_EXPONENT = 160.0
 # The share of a class that weighs next to nothing, as far as a starting point is concerned.
 RAREST = 1e-12
-# How much less the kink of a pinball loss is rounded when members are put together.
-SHARPENING = 32.0
 
 
 class Loss(ABC):
@@ -41,10 +39,6 @@ class Loss(ABC):
 
     def in_units(self, scale: float) -> "Loss":
         """The same loss, up to a factor, for targets divided by ``scale``."""
-        return self
-
-    def sharpened(self) -> "Loss":
-        """The loss that the last few numbers of an ensemble are fitted by, if another."""
         return self
 
     @abstractmethod
@@ -76,6 +70,10 @@ class Loss(ABC):
     def start(self, y: Array, w: Array) -> Array:
         """A good constant raw prediction, shape (d,)."""
         return np.zeros(self.n_outputs(y))
+
+    def shift(self, raw: Array, y: Array, w: Array) -> Array:
+        """What to add to the raw predictions of an ensemble, given those of held-out rows (d,)."""
+        return np.zeros(raw.shape[1])
 
     def predict(self, raw: Array) -> Array:
         """The inverse link: raw predictions to predictions."""
@@ -160,7 +158,8 @@ class Quantile(Loss):
     across the kink instead of jumping, so that second-order solvers see a curvature.
     ``smoothing`` is in units of y (one number, or one an output). For ``loss="quantile"`` it is a
     small part of the spread of y in a single network, whose head is solved for, and a large one
-    in the layers of an ensemble, which follow the slope: far from the kink it says little.
+    in an ensemble, whose layers follow the slope: beyond the kink it says little. What that
+    rounding moves is moved back by ``shift``.
     """
 
     level: float | Array = 0.5
@@ -169,9 +168,6 @@ class Quantile(Loss):
 
     def in_units(self, scale: float) -> "Quantile":
         return Quantile(self.level, self.smoothing / scale)
-
-    def sharpened(self) -> "Quantile":
-        return replace(self, smoothing=self.smoothing / SHARPENING)
 
     def value(self, raw: Array, y: Array) -> Array:
         r, h = y - raw, self.smoothing
@@ -190,6 +186,9 @@ class Quantile(Loss):
 
     def start(self, y: Array, w: Array) -> Array:
         return weighted_quantile(y, w, self.level)
+
+    def shift(self, raw: Array, y: Array, w: Array) -> Array:
+        return weighted_quantile(y - raw, w, self.level)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ KINDS = {
 ## `loss="quantile"`, levels {levels}
 
 Coverage and width are those between the outer levels; `below` are the shares of targets at or below
-each level. These are not calibrated: they are what the fit makes of the training rows.
+each level. Levels carry no conformal guarantee; held-out rows set their height.
 """,
     "sets": """\
 ## `predict_set`

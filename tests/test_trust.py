@@ -8,7 +8,8 @@ from sklearn.exceptions import NotFittedError
 from zoo import classification, regression
 
 import rfrboost
-from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
+from rfrboost import ModelFileError, RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
+from rfrboost._saving import from_state, to_state
 
 #: small ensembles
 QUICK = {"features": "swim", "n_features": 24, "n_bags": 3, "random_state": 0}
@@ -236,3 +237,32 @@ def test_fitting_again_forgets_the_residuals_of_before():
     model.set_params(n_layers=2).fit(X, y)
     with pytest.raises(ValueError, match="Fit with n_layers='auto'"):
         model.predict_interval(X)
+
+
+def test_files_from_before_residuals_were_kept_still_predict(fitted):
+    model = fitted["one output"]
+    X, _ = data_for("one output")
+    state = to_state(model)
+    del state["fitted"]["calibration"]
+    older = from_state(RFRBoostRegressor, state)
+    np.testing.assert_array_equal(older.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="its file was written before they were kept"):
+        older.predict_interval(X)
+
+
+@pytest.mark.parametrize("damage", ["order", "weights", "members", "outputs", "empty"])
+def test_residuals_that_do_not_fit_are_refused(damage, fitted):
+    state = to_state(fitted["one output"])
+    kept = state["fitted"]["calibration"]
+    if damage == "order":
+        kept["scores"][0] = kept["scores"][0][::-1]
+    elif damage == "weights":
+        kept["weights"][1] = -kept["weights"][1]
+    elif damage == "members":
+        kept["scores"].pop()
+    elif damage == "outputs":
+        kept["scores"][0] = np.hstack([kept["scores"][0]] * 2)
+    else:
+        kept["scores"][0], kept["weights"][0] = np.empty((0, 1)), np.empty((0, 1))
+    with pytest.raises(ModelFileError, match="do not fit together"):
+        from_state(RFRBoostRegressor, state)

@@ -40,7 +40,7 @@ class Quantiles(Quantile):
     def score(self, prediction: Array, y: Array, w: Array | None) -> float:
         """1 − the pinball losses' sum over that of the best constants; 1 is perfect."""
         w = np.ones(len(y)) if w is None else w
-        y = np.reshape(y, (len(y), 1))
+        y = np.asarray(y, dtype=float).reshape(-1, 1)
         constants = np.tile(self.start(y, w), (len(y), 1))
         lost, at_stake = (float(w @ pinball(p, y, self.level)) for p in (prediction, constants))
         if at_stake > 0:

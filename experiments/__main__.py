@@ -6,6 +6,7 @@ import sys
 from experiments import (
     ablation,
     circles,
+    coverage,
     defaults,
     figures,
     large_scale,
@@ -17,7 +18,19 @@ from experiments import (
 )
 from experiments.errors import ExperimentError
 
-COMMANDS = (run, replay, defaults, tables, figures, ablation, report, circles, large_scale, regret)
+COMMANDS = (
+    run,
+    replay,
+    defaults,
+    coverage,
+    tables,
+    figures,
+    ablation,
+    report,
+    circles,
+    large_scale,
+    regret,
+)
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
 
 

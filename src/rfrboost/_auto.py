@@ -8,7 +8,6 @@ sparse, as many as lower the loss on the rows they hold out, and learn a metric 
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import cast
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
@@ -17,19 +16,16 @@ from rfrboost._bagged import Boosted, Run, boost_members
 from rfrboost._bags import Bags, bag, bag_apart
 from rfrboost._blas import product
 from rfrboost._boost import LayerRecord, Watch
+from rfrboost._conformal import HeldOut
 from rfrboost._features import DenseFeatures, Sampler
-from rfrboost._gradients import input_gradient
 from rfrboost._kernel import KernelFit, KernelPiece, fit_kernel
 from rfrboost._losses import Loss
 from rfrboost._network import Head, Layer, LayerFeatures, LowRankStep, Network, centered
 from rfrboost._pieces import Piece, Settings
-from rfrboost._rows import content_order
 from rfrboost._stacking import stack
 from rfrboost._threads import team
-from rfrboost._typing import Array, Indices, frozen
+from rfrboost._typing import Array, frozen
 
-# Rows whose gradients say how much each column matters.
-IMPORTANCE_ROWS = 64
 # Penalties of the linear start, from none to speak of to nearly a constant.
 LINEAR_PENALTIES = tuple(10.0 ** np.arange(-5, 1.6, 0.5))
 
@@ -58,11 +54,13 @@ class AutoFit:
     """The network, and every row's raw out-of-fold prediction (NaN where there is none).
 
     All rows are fitted where others were given to stop by; there is then nothing out of fold.
+    ``held_out`` is what each member predicts for the rows it holds out, whichever they are.
     """
 
     network: Network
     out_of_fold: Array | None
     rounds: tuple[LayerRecord, ...]
+    held_out: tuple[HeldOut, ...]
 
 
 def fit_auto(
@@ -103,13 +101,15 @@ def fit_auto(
     of_kernel = [] if kernel is None else [kernel.out_of_fold]
     out_of_fold = np.stack([*(f.out_of_fold for f in (linear, *boosted)), *of_kernel])
     v, b = stack(list(out_of_fold), bags.y[held], bags.w[held], loss)
-    network = assemble(bags, mean, loss, linear, boosted, kernel, v, b)
+    combined = np.einsum("f,fnd->nd", v, out_of_fold) + b
+    shift = loss.shift(combined, bags.y[held], bags.w[held])
+    network = assemble(bags, mean, loss, linear, boosted, kernel, v, b + shift)
     rounds = tuple(record for family in families for record in family[0].rounds)
-    if validation is not None:
-        return AutoFit(network, None, rounds)
-    combined = np.full((len(y), len(b)), np.nan)
-    combined[held] = np.einsum("f,fnd->nd", v, out_of_fold) + b
-    return AutoFit(network, combined[bags.origin], rounds)
+    raw = np.full((len(bags.y), len(b)), np.nan)
+    raw[held] = combined + shift
+    folds = [bags.folds[k] for k in bags.members]
+    held_out = tuple(HeldOut(raw[fold], bags.y[fold], bags.w[fold]) for fold in folds)
+    return AutoFit(network, None if validation else raw[bags.origin], rounds, held_out)
 
 
 def ignore(record: LayerRecord) -> None:
@@ -237,50 +237,3 @@ def as_layer(piece: Piece | KernelPiece, bags: Bags, d: int) -> Layer:
     V[member_columns(bags, piece.group, d), np.arange(piece.C.shape[1])] = 1.0
     C = frozen(piece.C.astype(piece.features.dtype))
     return Layer(LayerFeatures(None, piece.features), LowRankStep(C, piece.c, frozen(V)), None)
-
-
-def importances(network: Network, X: Array, w: Array | None, sources: Indices) -> Array | None:
-    """Each column's share of the mean squared input gradient, in units of its own deviation.
-
-    ``sources`` says what each column is made of. Columns of one source vary together: what they
-    count for, summed over them, is the variance of the model's linear part in all of them, so
-    that it does not matter how a source was encoded. None where some features have no derivative.
-    """
-    maps = [m for layer in network.layers for m in layer.features.maps]
-    if not all(hasattr(m, "pullback") for m in maps):
-        return None
-    rng = default_rng(SeedSequence(0))
-    order = content_order(X, np.zeros((len(X), 1)), rng)
-    chances = None if w is None else w[order] / w.sum()
-    rows = order[rng.choice(len(X), IMPORTANCE_ROWS, p=chances)]
-    mean = np.average(X, axis=0, weights=w)
-    deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
-    gradient = input_gradient(averaged(network), X[rows]) * deviation[:, None]
-    gradient /= np.abs(gradient).max() or 1.0
-    moved = gradient.copy()
-    for source in np.flatnonzero(np.bincount(sources) > 1):
-        own = np.flatnonzero(sources == source)
-        Z = (X[:, own] - mean[own]) / np.where(deviation[own] > 0, deviation[own], 1.0)
-        weighted = Z if w is None else Z * w[:, None]
-        correlation = product(Z.T, weighted) / (len(X) if w is None else w.sum())
-        moved[:, own] = np.einsum("jk,nkd->njd", correlation, gradient[:, own])
-    shares = (gradient * moved).sum(axis=(0, 2))
-    return shares / (shares.sum() or 1.0)
-
-
-def averaged(network: Network) -> Network:
-    """The same predictions by a Φ that is their mean over members already, and so is narrower.
-
-    Nothing of such a network depends on Φ, so the head may as well come first.
-    """
-    W, first = network.heads[-1].W, cast(DenseFeatures, network.initial)
-    unit = frozen(np.eye(W.shape[1]))
-    layers = []
-    for layer in network.layers:
-        step = cast(LowRankStep, layer.step)
-        inward = product(step.V.T, W)
-        step = LowRankStep(frozen(product(step.C, inward)), frozen(step.c @ inward), unit)
-        layers.append(replace(layer, step=step))
-    initial = DenseFeatures(frozen(product(first.weights, W)), "identity")
-    head = Head(frozen(np.vstack([unit, np.zeros(len(unit))])))
-    return Network(network.mean, initial, tuple(layers), (head,) * len(network.heads))

@@ -10,11 +10,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from rfrboost._auto import fit_auto, importances
+from rfrboost._auto import AutoFit, fit_auto
 from rfrboost._boost import LayerRecord, Recipe, boost
+from rfrboost._conformal import Calibration
 from rfrboost._edge import Data, check_inputs, is_auto, refuse_validation
 from rfrboost._encoder import Encoder
 from rfrboost._gradients import input_gradient
+from rfrboost._importances import importances
 from rfrboost._inputs import encode_fit, read_again, read_arrays, read_table_and_target
 from rfrboost._losses import Loss
 from rfrboost._network import Network
@@ -54,6 +56,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
     _seed: int
     _loss: Loss
     _encoder: Encoder | None = None
+    _calibration: Calibration | None = None
 
     @property
     def _n_features_out(self) -> int:
@@ -66,19 +69,19 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
 
     def _fit_network(
         self, data: Data, loss: Loss, scale: float, fitted: Network | None
-    ) -> Array | None:
+    ) -> AutoFit | None:
         """Fit automatically, or a single network from the start, or add layers to a fitted one.
 
-        Returns what an automatic fit predicts out of fold, raw.
+        Returns what an automatic fit has to say beyond its network.
         """
-        out_of_fold = None
+        fit = None
         names = getattr(self, "feature_names_in_", None)
         # What an encoder wrote is of size one, and its columns have other names.
         check_inputs(data.X, None if names is None or self._encoder else list(names))
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31 - 1)) if fitted is None else self._seed
         history = [] if fitted is None else list(self.history_)
-        for name in ("oof_prediction_", "oof_score_", "feature_importances_"):
+        for name in ("oof_prediction_", "oof_score_", "feature_importances_", "_calibration"):
             self.__dict__.pop(name, None)
         if is_automatic(self, len(data.y)):
             plan = plan_for(self, loss, scale, is_classifier(self), seed)
@@ -92,14 +95,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
             if shares is not None:
                 by_column = np.bincount(sources, shares, self.n_features_in_)
                 self.feature_importances_ = np.maximum(by_column, 0.0)
-            out_of_fold = fit.out_of_fold
         else:
             refuse_validation(data)
             recipe = self._recipe(loss, scale, len(data.y), data.X.shape[1], seed)
             watch = self._watch(history, recipe.n_layers, scale, loss)
             self.network_ = boost(data.X, data.y, data.w, recipe, fitted, watch)
         self.history_, self._seed, self._loss = history, seed, loss
-        return out_of_fold
+        return fit
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,11 +9,21 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import column_or_1d
 
 from rfrboost._base import NetworkEstimator
+from rfrboost._conformal import Calibration, HeldOut, calibrate
 from rfrboost._edge import Data, at_rows, present_rows, weighted_rows
 from rfrboost._fitted import CLASSIFIER
 from rfrboost._inputs import read_again
-from rfrboost._losses import BinaryLogLoss, SoftmaxLogLoss
+from rfrboost._losses import BinaryLogLoss, Loss, SoftmaxLogLoss
 from rfrboost._typing import Array
+
+
+def shortfalls(loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration:
+    """How much probability every member did not give to the right class of rows it held out."""
+    scores = []
+    for member in held_out:
+        right = member.y if member.y.shape[1] > 1 else np.hstack([1 - member.y, member.y])
+        scores.append(1.0 - np.sum(right * loss.predict(member.raw), axis=1, keepdims=True))
+    return calibrate(scores, [member.w for member in held_out])
 
 
 class NetworkClassifier(ClassifierMixin, NetworkEstimator):
@@ -67,13 +77,15 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
                 "Set warm_start=False to start afresh."
             )
         data = Data(X, Y, w, self._validation(X_val, y_val, classes))
-        out_of_fold = self._fit_network(data, loss, 1.0, fitted)
+        fit = self._fit_network(data, loss, 1.0, fitted)
         self.classes_ = classes
-        if out_of_fold is not None:
-            self.oof_prediction_ = loss.predict(at_rows(out_of_fold, kept, n_rows))
-            known = np.isfinite(out_of_fold).all(axis=1)
+        if fit is not None:
+            self._calibration = shortfalls(loss, fit.held_out)
+        if fit is not None and fit.out_of_fold is not None:
+            self.oof_prediction_ = loss.predict(at_rows(fit.out_of_fold, kept, n_rows))
+            known = np.isfinite(fit.out_of_fold).all(axis=1)
             weights = None if w is None else w[known]
-            labels = self._labels(loss.predict(out_of_fold[known]))
+            labels = self._labels(loss.predict(fit.out_of_fold[known]))
             self.oof_score_ = float(accuracy_score(y[known], labels, sample_weight=weights))
         return self
 

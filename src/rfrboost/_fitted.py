@@ -28,7 +28,14 @@ from rfrboost._forms import (
     is_number,
 )
 from rfrboost._labels import Labels, Names
-from rfrboost._parts import FEATURE_MAP, LOG_LOSS, NETWORK, REGRESSION_LOSS, TARGET_SCALE
+from rfrboost._parts import (
+    CALIBRATION,
+    FEATURE_MAP,
+    LOG_LOSS,
+    NETWORK,
+    REGRESSION_LOSS,
+    TARGET_SCALE,
+)
 from rfrboost._table_parts import ENCODER
 
 
@@ -65,19 +72,23 @@ def is_scalar(value: Any) -> bool:
 
 
 class Parameter:
-    """A constructor parameter: None, a bool, number or string, a tuple of them, or a loss."""
+    """A constructor parameter: None, a bool, number or string, a tuple of them, or a loss.
+
+    Other sequences are read again as tuples.
+    """
 
     def write(self, value: Any, where: str) -> State:
         if REGRESSION_LOSS.holds(value):
             return REGRESSION_LOSS.write(value, where)
-        values = value if isinstance(value, tuple) else (value,)
+        several = isinstance(value, tuple | list | np.ndarray)
+        values = value if several else (value,)
         plain = [v.item() if isinstance(v, np.generic) else v for v in values]
         if not all(is_scalar(v) for v in plain):
             raise ModelFileError(
                 f"{where} is an object of the class {type(value).__name__}, and a model file holds "
                 "numbers, strings and the losses of rfrboost only"
             )
-        return plain if isinstance(value, tuple) else plain[0]
+        return plain if several else plain[0]
 
     def read(self, state: State, where: str) -> Any:
         if isinstance(state, dict):
@@ -129,6 +140,7 @@ NETWORK_ATTRIBUTES: dict[str, Form] = {
     "_encoder": Maybe(ENCODER),
     "network_": NETWORK,
     "feature_importances_": Maybe(Numbers(1)),
+    "_calibration": Maybe(CALIBRATION),
     "history_": Many(LAYER_RECORD, list),
     "_seed": Plain("a seed", lambda v: type(v) is int and 0 <= v < 2**31),
 }
@@ -161,6 +173,15 @@ def network_fits(estimator: Any, outputs: int) -> bool:
     )
 
 
+def calibration_fits(estimator: Any, outputs: int, scores: int) -> bool:
+    """Scores, if there are any, of as many members as make up Φ, each with these outputs."""
+    calibration = estimator._calibration
+    if calibration is None:
+        return True
+    width = len(estimator.network_.heads[-1].W)
+    return width % outputs == 0 and CALIBRATION.fits(calibration, width // outputs, scores)
+
+
 def regressor_fits(estimator: Any) -> bool:
     outputs = estimator.network_.heads[-1].matrix.shape[1] if estimator.network_.heads else 0
     return (
@@ -169,12 +190,17 @@ def regressor_fits(estimator: Any) -> bool:
         and REGRESSION_LOSS.fits(estimator._loss, outputs)
         and TARGET_SCALE.fits(estimator._target_scale, outputs)
         and (outputs == 1 or not estimator._y_is_1d)
+        and calibration_fits(estimator, outputs, outputs)
     )
 
 
 def classifier_fits(estimator: Any) -> bool:
     outputs = 1 if len(estimator.classes_) == 2 else len(estimator.classes_)
-    return network_fits(estimator, outputs) and LOG_LOSS.fits(estimator._loss, outputs)
+    return (
+        network_fits(estimator, outputs)
+        and LOG_LOSS.fits(estimator._loss, outputs)
+        and calibration_fits(estimator, outputs, 1)
+    )
 
 
 def features_fit(estimator: Any) -> bool:

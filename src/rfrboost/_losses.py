@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, softmax, xlogy
+from sklearn.metrics import r2_score
 
 from rfrboost._typing import Array
 
@@ -70,9 +71,17 @@ class Loss(ABC):
         """A good constant raw prediction, shape (d,)."""
         return np.zeros(self.n_outputs(y))
 
+    def shift(self, raw: Array, y: Array, w: Array) -> Array:
+        """What to add to the raw predictions of an ensemble, given those of held-out rows (d,)."""
+        return np.zeros(raw.shape[1])
+
     def predict(self, raw: Array) -> Array:
         """The inverse link: raw predictions to predictions."""
         return raw
+
+    def score(self, prediction: Array, y: Array, w: Array | None) -> float:
+        """How good a regressor's predictions are, larger is better: R²."""
+        return float(r2_score(y, prediction, sample_weight=w))
 
     def check(self, y: Array) -> None:  # noqa: B027 (no range to check is a fine default)
         """Raise a ValueError that says what to do if some y is outside the loss's range."""
@@ -82,8 +91,8 @@ def weighted_mean(y: Array, w: Array) -> Array:
     return w @ y / w.sum()
 
 
-def weighted_quantile(y: Array, w: Array, level: float) -> Array:
-    """The ``level`` quantile of every column."""
+def weighted_quantile(y: Array, w: Array, level: float | Array) -> Array:
+    """The ``level`` quantile of every column; one level for all, or one for each."""
     order = np.argsort(y, axis=0)
     cumulative = np.cumsum(w[order], axis=0)
     position = np.argmax(cumulative >= level * cumulative[-1], axis=0)
@@ -147,11 +156,13 @@ class Quantile(Loss):
 
     With r = y − raw the slope −level + ½(1 − r/h), held to [−level, 1 − level], rises linearly
     across the kink instead of jumping, so that second-order solvers see a curvature.
-    ``smoothing`` is in units of y (one number, or one an output) and should be small beside the
-    spread of y; ``loss="quantile"`` takes a thousandth of it.
+    ``smoothing`` is in units of y (one number, or one an output). For ``loss="quantile"`` it is a
+    small part of the spread of y in a single network, whose head is solved for, and a large one
+    in an ensemble, whose layers follow the slope: beyond the kink it says little. What that
+    rounding moves is moved back by ``shift``.
     """
 
-    level: float = 0.5
+    level: float | Array = 0.5
     smoothing: float | Array = 1e-3
     degree = 1
 
@@ -175,6 +186,9 @@ class Quantile(Loss):
 
     def start(self, y: Array, w: Array) -> Array:
         return weighted_quantile(y, w, self.level)
+
+    def shift(self, raw: Array, y: Array, w: Array) -> Array:
+        return weighted_quantile(y - raw, w, self.level)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from rfrboost._losses import (
     weighted_mean,
     weighted_quantile,
 )
+from rfrboost._quantiles import Quantiles, checked_levels
 from rfrboost._sparse import SparseSWIM
 from rfrboost._steps import GradientStep, GreedyStep, StepRule
 from rfrboost._typing import Array
@@ -68,6 +69,8 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "verbose": ["verbose"],
 }
 
+# Over how much of y's spread the pinball loss is rounded: in a single network, in an ensemble.
+SINGLE_ROUNDING, ENSEMBLE_ROUNDING = 1e-3, 0.32
 DEFAULT_HIDDEN_DIM = 512
 # What "auto" stands for in a single network of the paper, which has nothing to choose by.
 CAREFUL: dict[str, Any] = {
@@ -105,28 +108,37 @@ def sampler_for(
     return features if hasattr(features, "sample") else TransformerSampler(features)
 
 
-def loss_for(name: str | Loss, quantile: float) -> Loss:
+def quantile_loss(quantile: Any, smoothing: float | Array) -> Loss:
+    """The pinball loss at one level, or at several."""
+    if np.ndim(quantile) == 0:
+        return Quantile(quantile, smoothing)
+    return Quantiles(checked_levels(quantile), smoothing)
+
+
+def loss_for(name: str | Loss, quantile: Any) -> Loss:
     """The regression loss a ``loss`` parameter stands for."""
     named = {
         "squared_error": SquaredError(),
         "huber": Huber(),
-        "quantile": Quantile(quantile),
+        "quantile": quantile_loss(quantile, SINGLE_ROUNDING),
         "poisson": Poisson(),
     }
     return named[name] if isinstance(name, str) else name
 
 
-def fitted_loss(name: str | Loss, quantile: float, scale: float, y: Array, w: Array | None) -> Loss:
+def fitted_loss(
+    name: str | Loss, quantile: Any, rounding: float, scale: float, y: Array, w: Array | None
+) -> Loss:
     """The loss in units of the scaled target ``y``, its own scale taken from y where it has one.
 
     Huber's δ is 1.345 robust standard deviations of y, the usual compromise between efficiency
-    and robustness; the pinball loss is rounded over a thousandth of one.
+    and robustness; the pinball loss is rounded over ``rounding`` of one.
     """
     spread = robust_spread(y, np.ones(len(y)) if w is None else w)  # of every output
     if name == "huber":
         return Huber(1.345 * spread)
     if name == "quantile":
-        return Quantile(quantile, 1e-3 * spread)
+        return quantile_loss(quantile, rounding * spread)
     return loss_for(name, quantile).in_units(scale)
 
 

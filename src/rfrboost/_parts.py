@@ -10,6 +10,7 @@ import numpy as np
 
 from rfrboost._activations import ACTIVATIONS
 from rfrboost._bumps import Bumps, Distances
+from rfrboost._conformal import Calibration
 from rfrboost._edge import TargetScale
 from rfrboost._features import DenseFeatures
 from rfrboost._forms import (
@@ -43,6 +44,8 @@ from rfrboost._network import (
     Network,
     Standardizer,
 )
+from rfrboost._quantiles import Quantiles
+from rfrboost._typing import Array
 
 SHARE = Plain("a number from 0 to 1", lambda v: is_number(v) and 0 <= v <= 1)
 
@@ -183,6 +186,12 @@ NETWORK = Part(
 
 LEVEL = Plain("a number between 0 and 1", lambda v: is_number(v) and 0 < v < 1)
 
+
+def rises_within(values: Array, low: float, high: float) -> bool:
+    """Whether numbers rise from one to the next, between two bounds that are not among them."""
+    return bool((np.diff(np.concatenate([[low], values, [high]])) > 0).all())
+
+
 #: told the number of outputs
 REGRESSION_LOSS = Part(
     Kind(SquaredError, {}, lambda loss, d: True),
@@ -191,6 +200,15 @@ REGRESSION_LOSS = Part(
         Quantile,
         {"level": LEVEL, "smoothing": NumberOrVector()},
         lambda loss, d: np.size(loss.smoothing) in (1, d),
+    ),
+    Kind(
+        Quantiles,
+        {"level": Numbers(1), "smoothing": NumberOrVector()},
+        lambda loss, d: (
+            rises_within(loss.level, 0.0, 1.0)
+            and len(loss.level) == d
+            and np.size(loss.smoothing) == 1
+        ),
     ),
     Kind(Poisson, {}, lambda loss, d: True),
 )
@@ -207,5 +225,14 @@ TARGET_SCALE = Part(
         TargetScale,
         {"shift": Numbers(1), "scale": POSITIVE_NUMBER},
         lambda s, d: len(s.shift) in (1, d),
+    ),
+)
+
+#: told the number of members and of scores a row
+CALIBRATION = Part(
+    Kind(
+        Calibration,
+        {"scores": Many(Numbers(2)), "weights": Many(Numbers(2))},
+        lambda c, members, d: c.fits(members, d),
     ),
 )

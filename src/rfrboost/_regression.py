@@ -5,10 +5,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array
 
 from rfrboost._base import NetworkEstimator
+from rfrboost._conformal import Calibration, HeldOut, calibrate
 from rfrboost._edge import (
     NO_SCALE,
     Data,
@@ -21,8 +21,19 @@ from rfrboost._edge import (
 )
 from rfrboost._fitted import REGRESSOR
 from rfrboost._inputs import read_again
-from rfrboost._parameters import fitted_loss, loss_for
+from rfrboost._losses import Loss
+from rfrboost._parameters import ENSEMBLE_ROUNDING, SINGLE_ROUNDING, fitted_loss, loss_for
+from rfrboost._plan import is_automatic
+from rfrboost._quantiles import Quantiles
 from rfrboost._typing import Array
+
+
+def residuals(loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration | None:
+    """How far every member was off on the rows it held out; None if levels share one target."""
+    if isinstance(loss, Quantiles):
+        return None
+    distances = [np.abs(member.y - loss.predict(member.raw)) for member in held_out]
+    return calibrate(distances, [member.w for member in held_out])
 
 
 class NetworkRegressor(RegressorMixin, NetworkEstimator):
@@ -70,16 +81,19 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             # The heads of the layers there are speak in the units of their own fit.
             scale = self._target_scale
         data = Data(X, scale.shrink(Y), w, self._validation(X_val, y_val, Y.shape[1], scale))
-        loss = fitted_loss(self.loss, self.quantile, scale.scale, data.y, w)
-        out_of_fold = self._fit_network(data, loss, scale.scale, fitted)
-        self._target_scale, self._y_is_1d = scale, y.ndim == 1
-        if out_of_fold is not None:
-            self.oof_prediction_ = self._predictions(at_rows(out_of_fold, kept, len(y)))
-            known = np.isfinite(out_of_fold).all(axis=1)
+        rounding = ENSEMBLE_ROUNDING if is_automatic(self, len(Y)) else SINGLE_ROUNDING
+        loss = fitted_loss(self.loss, self.quantile, rounding, scale.scale, data.y, w)
+        fit = self._fit_network(data, loss, scale.scale, fitted)
+        self._target_scale, self._y_is_1d = scale, y.ndim == 1 and not isinstance(loss, Quantiles)
+        if fit is not None:
+            self._calibration = residuals(loss, fit.held_out)
+        if fit is not None and fit.out_of_fold is not None:
+            self.oof_prediction_ = self._predictions(at_rows(fit.out_of_fold, kept, len(y)))
+            known = np.isfinite(fit.out_of_fold).all(axis=1)
             weights = None if w is None else w[known]
             # In the units of the fit, where squares of targets of any size are finite.
-            predicted = loss.predict(out_of_fold[known])
-            self.oof_score_ = float(r2_score(data.y[known], predicted, sample_weight=weights))
+            predicted = loss.predict(fit.out_of_fold[known])
+            self.oof_score_ = loss.score(predicted, data.y[known], weights)
         return self
 
     def _validation(
@@ -104,8 +118,28 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, d)
+            With several quantile levels, a column for each, rising from left to right.
         """
         return self._predictions(self._raw(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of ``predict(X)``; with several quantile levels the share of pinball loss saved.
+
+        The latter is 1 − (pinball loss, summed over levels) / (that of the best constants for y).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        y : array-like of shape (n_samples,) or (n_samples, d)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        prediction = self.predict(X)
+        w = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return self._loss.score(prediction, y, w)
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predictions after 0, 1, …, T layers; the last equals ``predict(X)``.

@@ -45,7 +45,7 @@ class RFNNRegressor(NetworkRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RFNN_CONSTRAINTS,
         "loss": [StrOptions({"squared_error", "huber", "quantile", "poisson"}), Loss],
-        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
     }
 
     def __init__(
@@ -57,7 +57,7 @@ class RFNNRegressor(NetworkRegressor):
         pair_sampling: str = "gradient",
         activation: str = "tanh",
         loss: str | Loss = "squared_error",
-        quantile: float = 0.5,
+        quantile: Any = 0.5,
         l2_head: float = 1e-3,
         random_state: Any = None,
     ) -> None:

@@ -8,10 +8,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from rfrboost._boost import Recipe
 from rfrboost._losses import Loss
 from rfrboost._parameters import BOOST_CONSTRAINTS, recipe_for
-from rfrboost._regression import NetworkRegressor
+from rfrboost._trust import TrustedRegressor
 
 
-class RFRBoostRegressor(NetworkRegressor):
+class RFRBoostRegressor(TrustedRegressor):
     """Random feature representation boosting for regression.
 
     With its defaults it needs no tuning: linear members, boosted ones and ones of bumps around the
@@ -40,8 +40,9 @@ class RFRBoostRegressor(NetworkRegressor):
     loss : {"squared_error", "huber", "quantile", "poisson"} or Loss, default="squared_error"
         "huber" is quadratic up to 1.345 robust standard deviations of y. An object derived from
         :class:`rfrboost.Loss` may be passed.
-    quantile : float, default=0.5
-        The level for ``loss="quantile"``.
+    quantile : float or sequence of rising floats, default=0.5
+        The level for ``loss="quantile"``. With several, as in (0.05, 0.5, 0.95), one fit predicts
+        all of them, a column each, and they never cross.
     features : {"auto", "swim", "sparse", "gaussian", "uniform", "fourier"}, tuple or object
         f_t; the default "auto" is "swim". "swim" neurons are placed between pairs of training
         points, "sparse" ones too but see one to three columns each; "gaussian" ones have weights
@@ -109,7 +110,7 @@ class RFRBoostRegressor(NetworkRegressor):
     oof_prediction_ : ndarray
         Of an ensemble: for every training row the prediction of what was fitted without it.
     oof_score_ : float
-        R² of these predictions.
+        R² of these predictions; with several quantile levels, what ``score`` says.
     feature_importances_ : ndarray of shape (n_features_in,)
         Of an ensemble: shares of the mean squared input gradient, columns in units of their
         standard deviations.
@@ -135,7 +136,7 @@ class RFRBoostRegressor(NetworkRegressor):
         "strategy": [StrOptions({"gradient", "greedy"})],
         "step_matrix": [StrOptions({"dense", "diagonal", "scalar"})],
         "loss": [StrOptions({"squared_error", "huber", "quantile", "poisson"}), Loss],
-        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
     }
 
     def __init__(
@@ -145,7 +146,7 @@ class RFRBoostRegressor(NetworkRegressor):
         strategy: str = "gradient",
         step_matrix: str = "dense",
         loss: str | Loss = "squared_error",
-        quantile: float = 0.5,
+        quantile: Any = 0.5,
         features: Any = "auto",
         n_features: int | tuple[int, int] | str = "auto",
         feature_scale: float | str = "auto",

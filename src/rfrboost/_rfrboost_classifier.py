@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import StrOptions
 
 from rfrboost._boost import Recipe
-from rfrboost._classification import NetworkClassifier
 from rfrboost._losses import Loss
 from rfrboost._parameters import BOOST_CONSTRAINTS, recipe_for
+from rfrboost._trust import TrustedClassifier
 
 
-class RFRBoostClassifier(NetworkClassifier):
+class RFRBoostClassifier(TrustedClassifier):
     """Random feature representation boosting for classification.
 
     With its defaults an ensemble that needs no tuning, as :class:`RFRBoostRegressor` describes.

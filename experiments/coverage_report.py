@@ -1,0 +1,130 @@
+"""Coverage on test rows as a table and as a text."""
+
+import numpy as np
+import pandas as pd
+
+from experiments.comparison import failure_list, markdown_table
+from experiments.datasets import known_table
+from experiments.jobs import Result
+
+HEADER = """\
+# Coverage
+
+Protocol `strict`, our estimators as they come, {percent} % asked for. Coverage is the share of test
+rows whose target is in the interval or set; on n rows it has a standard deviation of about
+√({product:.2f}/n) by itself. Figures of a table are means over its folds ({folds}). Widths are in
+standard deviations of the training targets.
+"""
+KINDS = {
+    "intervals": """\
+## `predict_interval` and `return_std`
+
+`z²` is the mean of ((y − prediction) / std)²; 1 is what a standard deviation promises.
+""",
+    "quantiles": """\
+## `loss="quantile"`, levels {levels}
+
+Coverage and width are those between the outer levels; `below` are the shares of targets at or below
+each level. Levels carry no conformal guarantee; held-out rows set their height.
+""",
+    "sets": """\
+## `predict_set`
+
+No set is empty, so that coverage is at least the accuracy of the most probable class, whatever was
+asked for. `single` is the share of sets with one class.
+""",
+}
+COLUMNS = {
+    "intervals": ["width", "z_square", "rmse"],
+    "quantiles": ["width", "below", "crossings"],
+    "sets": ["size", "classes", "single", "accuracy"],
+}
+IDENTITY = ["kind", "dataset", "name"]
+
+
+def table_rows(results: list[Result]) -> pd.DataFrame:
+    """One row a good fit: what it is of, and all that was counted."""
+    rows = []
+    for result in results:
+        if result.scores is None:
+            continue
+        counts = {k: v for k, v in result.scores.details.items() if k != "versions"}
+        table = known_table(int(result.job.dataset))
+        identity = {"kind": result.job.model, "dataset": table.id, "name": table.name}
+        score = {"rmse" if table.task == "regression" else "accuracy": result.scores.test_score}
+        seconds = {"fit_seconds": result.scores.fit_seconds}
+        rows.append({**identity, "fold": result.job.fold, **counts, **score, **seconds})
+    return pd.DataFrame(rows, columns=None if rows else ["kind"])
+
+
+def markdown_report(
+    rows: pd.DataFrame, results: list[Result], coverage: float, levels: tuple[float, ...]
+) -> str:
+    """The summary, then every kind of promise table by table."""
+    folds = ", ".join(map(str, sorted({result.job.fold for result in results})))
+    product = coverage * (1 - coverage)
+    sections = [HEADER.format(percent=round(100 * coverage), product=product, folds=folds)]
+    failures = [result for result in results if result.error is not None]
+    if failures:
+        sections.append(f"## Failed: {len(failures)} fits, in no mean\n\n{failure_list(failures)}")
+    tables = by_table(rows) if len(rows) else rows
+    if len(rows):
+        sections.append(markdown_table(summary_rows(tables)))
+    for kind, text in KINDS.items():
+        part = tables[tables["kind"] == kind]
+        if len(part):
+            table = markdown_table(text_rows(part, COLUMNS[kind]))
+            sections.append(f"{text.format(levels=levels)}\n{table}")
+    return "\n".join(sections)
+
+
+def by_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row a kind and table: means over its folds, test rows and crossings added up."""
+    kinds = {"rows": "sum", "crossings": "sum", "fold": "nunique", "below": mean_list}
+    means = {name: "mean" for name in rows if name not in (*kinds, *IDENTITY)}
+    how = {name: step for name, step in (kinds | means).items() if name in rows}
+    least = rows.groupby(IDENTITY, sort=False)["coverage"].min().rename("least_fold")
+    return rows.groupby(IDENTITY, sort=False).agg(how).join(least).reset_index()
+
+
+def mean_list(lists: pd.Series) -> list[float]:
+    """The mean of lists, place by place; empty where there are none."""
+    known = [values for values in lists if isinstance(values, list)]
+    return [float(v) for v in np.mean(known, axis=0)] if known else []
+
+
+def summary_rows(tables: pd.DataFrame) -> pd.DataFrame:
+    """Per kind: the mean of coverage over tables, the extremes, and all crossings."""
+    lines = []
+    for kind in (kind for kind in KINDS if kind in set(tables["kind"])):
+        part = tables[tables["kind"] == kind]
+        least = part.loc[part["coverage"].idxmin()]
+        lines.append(
+            {
+                "promise": kind,
+                "tables": len(part),
+                "test rows": int(part["rows"].sum()),
+                "mean coverage": f"{part['coverage'].mean():.3f}",
+                "least": f"{least['coverage']:.3f} ({least['name']}, {int(least['rows'])} rows)",
+                "most": f"{part['coverage'].max():.3f}",
+                "crossings": int(part["crossings"].sum()) if kind == "quantiles" else "–",
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def text_rows(part: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """A kind's tables as they are printed; the least fold only where there are several."""
+    columns = ["coverage", *(["least_fold"] if part["fold"].max() > 1 else []), *columns]
+    shown = part[["dataset", "name", "rows", *columns]].astype({"rows": int})
+    for column in columns:
+        shown[column] = shown[column].map(as_text)
+    return shown.rename(columns={"z_square": "z²", "least_fold": "least fold"})
+
+
+def as_text(value: object) -> str:
+    """Shares with three decimals, counts as they are, lists side by side."""
+    if isinstance(value, list):
+        return ", ".join(f"{v:.3f}" for v in value)
+    number = float(str(value))
+    return f"{number:.0f}" if number > 1 and number.is_integer() else f"{number:.3f}"

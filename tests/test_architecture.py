@@ -15,6 +15,7 @@ ORDER = [
     "_version",
     "_typing",
     "_threads",
+    "_side_by_side",
     "_activations",
     "_blas",
     "_precision",
@@ -128,7 +129,11 @@ def outside(path: Path) -> set[str]:
 
 def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
     # threadpoolctl is what scikit-learn itself needs.
-    optional = {"_container": {"safetensors"}, "_threads": {"threadpoolctl"}}
+    optional = {
+        "_container": {"safetensors"},
+        "_side_by_side": {"threadpoolctl"},
+        "_threads": {"threadpoolctl"},
+    }
     for path in PACKAGE.glob("*.py"):
         assert outside(path) == optional.get(path.stem, set()), path.name
 

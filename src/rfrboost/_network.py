@@ -7,10 +7,12 @@ import numpy as np
 
 from rfrboost._blas import product
 from rfrboost._features import FeatureMap
+from rfrboost._side_by_side import side_by_side
 from rfrboost._typing import Array, frozen
 
-# Rows predicted at a time; bounds the memory of a prediction whatever its size.
-PREDICT_ROWS = 2048
+# Rows predicted at a time; bounds the memory of a prediction whatever its size. As few as make
+# products fast, so that threads have blocks to share.
+PREDICT_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -181,18 +183,27 @@ class Network:
     def transform(self, X: Array) -> Array:
         """Φ_T, block by block. With Φ₀ the identity it is in the coordinates of X itself."""
         shift = self.mean if self.initial is None and not self._standardizes() else 0.0
-        return np.vstack([self._last(X[s])[:, :-1] + shift for s in row_slices(len(X))])
+
+        def representation(rows: slice) -> Array:
+            return self._last(X[rows])[:, :-1] + shift
+
+        return np.vstack(side_by_side(representation, row_slices(len(X))))
 
     def raw(self, X: Array) -> Array:
         """Wᵀ_TΦ_T + b, block by block."""
-        return np.vstack([self.heads[-1](self._last(X[s])) for s in row_slices(len(X))])
+
+        def last(rows: slice) -> Array:
+            return self.heads[-1](self._last(X[rows]))
+
+        return np.vstack(side_by_side(last, row_slices(len(X))))
 
     def staged_raw(self, X: Array) -> list[Array]:
         """The raw predictions after 0, 1, …, T layers."""
-        blocks = [
-            [head(phi) for phi, head in zip(self.staged(X[s]), self.heads, strict=True)]
-            for s in row_slices(len(X))
-        ]
+
+        def stages(rows: slice) -> list[Array]:
+            return [head(phi) for phi, head in zip(self.staged(X[rows]), self.heads, strict=True)]
+
+        blocks = side_by_side(stages, row_slices(len(X)))
         return [np.vstack(stage) for stage in zip(*blocks, strict=True)]
 
     def _last(self, X: Array) -> Array:

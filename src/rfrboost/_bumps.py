@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rfrboost._blas import product
 from rfrboost._features import squared_distances
@@ -43,24 +44,28 @@ class Distances:
     euclidean_unit: float = 1.0
     absolute_unit: float = 1.0
 
-    def euclidean(self, A: Array, B: Array) -> Array:
+    def euclidean(self, A: Array, B: Array, dtype: DTypeLike = np.float32) -> Array:
         A, B = (single(stretched(X, self.L) / self.euclidean_unit) for X in (A, B))
-        squared = squares(A, B)
+        squared = squares(A.astype(dtype, copy=False), B.astype(dtype, copy=False))
         return np.sqrt(squared, out=squared)
 
-    def absolute(self, A: Array, B: Array) -> Array:
+    def absolute(self, A: Array, B: Array, dtype: DTypeLike = np.float32) -> Array:
         scales, two = column_scales(self.L) / self.absolute_unit, self.spans > 0
         roots = np.sqrt(scales[two]) / np.sqrt(self.spans[two])
-        total = np.zeros((len(A), len(B)), np.float32)
+        total = np.zeros((len(A), len(B)), dtype)
         if two.any():
-            total += squares(single(A[:, two] * roots), single(B[:, two] * roots))
-        A, B = (single(X[:, ~two] * scales[~two]) for X in (A, B))
+            both = (single(X[:, two] * roots).astype(dtype, copy=False) for X in (A, B))
+            total += squares(*both)
+        A, B = (single(X[:, ~two] * scales[~two]).astype(dtype, copy=False) for X in (A, B))
         add_absolute(total, A, np.ascontiguousarray(B.T))
         return total
 
 
 def squares(A: Array, B: Array) -> Array:
-    """Squared distances in single precision; 0 where rounding alone could have made them."""
+    """Squared distances of rows in single precision; 0 where their rounding could have made them.
+
+    They are summed in the precision that the rows come in.
+    """
     squared = squared_distances(A, B)
     a, b = (ROUNDING * np.einsum("ij,ij->i", X, X) for X in (A, B))
     for begin in range(0, len(B), CHUNK):
@@ -109,10 +114,10 @@ def bumps_of(euclidean: Array | None, absolute: Array | None, reach: float, mix:
     parts = []
     for share, distance in ((1.0 - mix, euclidean), (mix, absolute)):
         if share > 0 and distance is not None:
-            part = distance * np.float32(-1.0 / reach)
+            part = distance * distance.dtype.type(-1.0 / reach)
             np.exp(part, out=part)
             if share < 1:
-                part *= np.float32(share)
+                part *= part.dtype.type(share)
             parts.append(part)
     for part in parts[1:]:
         parts[0] += part
@@ -144,12 +149,12 @@ class Bumps:
         return self
 
     def __call__(self, rows: Array, out: Array) -> None:
-        out[...] = self.between(rows[:, :-1], self.centres)
+        out[...] = self.between(rows[:, :-1], self.centres, out.dtype)
 
-    def between(self, A: Array, B: Array) -> Array:
+    def between(self, A: Array, B: Array, dtype: DTypeLike = np.float32) -> Array:
         """The bumps of rows ``A`` around rows ``B``."""
-        euclidean = self.distances.euclidean(A, B) if self.mix < 1 else None
-        absolute = self.distances.absolute(A, B) if self.mix > 0 else None
+        euclidean = self.distances.euclidean(A, B, dtype) if self.mix < 1 else None
+        absolute = self.distances.absolute(A, B, dtype) if self.mix > 0 else None
         return bumps_of(euclidean, absolute, self.reach, self.mix)
 
     def pullback(self, rows: Array) -> Callable[[Array], Array]:

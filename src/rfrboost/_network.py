@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from rfrboost._blas import product
 from rfrboost._features import FeatureMap
+from rfrboost._precision import predicting_dtype
 from rfrboost._side_by_side import side_by_side
 from rfrboost._typing import Array, frozen
 
@@ -79,6 +81,10 @@ class LowRankStep:
         """The step, given its outputs."""
         return product(outputs, self.V.T)
 
+    def gain(self, W: Array) -> float:
+        """The norm of what leads from the features to a head W of Φ."""
+        return float(np.linalg.norm(product(self.C, product(self.V.T, W))))
+
     def pull(self, G: Array) -> Array:
         """Gᵀ A row by row: how what changes by G with Φ changes with every feature."""
         return product(product(G, self.V), self.C.T.astype(float))
@@ -98,6 +104,9 @@ class DiagonalStep:
 
     def move(self, outputs: Array) -> Array:
         return outputs
+
+    def gain(self, W: Array) -> float:
+        return float(np.linalg.norm(self.a[:, None] * W))
 
     def pull(self, G: Array) -> Array:
         return G * self.a
@@ -158,6 +167,17 @@ class Network:
     layers: tuple[Layer, ...]
     heads: tuple[Head, ...]
 
+    @cached_property
+    def dtypes(self) -> tuple[np.dtype, ...]:
+        """The precision in which each layer's features are predicted."""
+        W, later, dtypes = self.heads[-1].W, 0, []
+        for layer in reversed(self.layers):
+            # What is wrong with Φ goes on into the features of Φ that later layers have.
+            gain = layer.step.gain(W) * (1 + later)
+            dtypes.append(predicting_dtype(layer.features.dtype, gain))
+            later += layer.features.from_phi is not None
+        return tuple(reversed(dtypes))
+
     def start(self, x: Array) -> Array:
         """Φ₀ of homogeneous rows, homogeneous too."""
         return start(self.initial, x)
@@ -171,13 +191,14 @@ class Network:
         phi = self.start(x)
         yield phi
         buffers: dict[tuple[int, np.dtype], Array] = {}
-        for layer in self.layers:
-            key = (layer.features.width, layer.features.dtype)
+        for layer, dtype in zip(self.layers, self.dtypes, strict=True):
+            key = (layer.features.width, dtype)
             if key not in buffers:
                 buffers[key] = np.empty((len(x), key[0]), key[1], order="F")
             F = buffers[key]
             layer.features(phi, x, F)
-            layer.advance(phi, layer.step.outputs(F))
+            # Sums over many features in single precision would cost the fifth digit.
+            layer.advance(phi, layer.step.outputs(F.astype(float, copy=False)))
             yield phi
 
     def transform(self, X: Array) -> Array:

@@ -18,6 +18,9 @@ UNIT_ROUNDOFF = 2.0**-24
 SAFETY = 16.0
 # Below this many entries of F the Gram is too cheap to be worth the lost digits.
 WORTHWHILE = 2**20
+# What rounding of a layer's features in single precision may change in a prediction, in the units
+# of the fit, in which targets are of size one.
+LARGEST_NOISE = 1e-6
 # Inputs or weights beyond this make float32 pre-activations inaccurate.
 LARGEST = 1e6
 
@@ -36,6 +39,15 @@ def bagged_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
     """
     safe = np.isfinite(bound) and l2 >= UNIT_ROUNDOFF * n_features * bound**2
     return np.float32 if safe else np.float64
+
+
+def predicting_dtype(fitted: np.dtype, gain: float) -> np.dtype:
+    """The dtype in which a layer that was fitted in another is predicted.
+
+    ``gain`` is the norm of the coefficients that lead from its features to the prediction. Of
+    features that are wrong by u each, at random, the prediction is wrong by about u times that.
+    """
+    return np.dtype(np.float64) if UNIT_ROUNDOFF * gain > LARGEST_NOISE else fitted
 
 
 def representable(weights: np.ndarray, largest_input: float) -> bool:

@@ -58,6 +58,14 @@ ORDER = [
     "_container",
     "_atomic",
     "_saving",
+    "_onnx_inputs",
+    "_onnx_graph",
+    "_onnx_sums",
+    "_onnx_features",
+    "_onnx_network",
+    "_onnx_table",
+    "_onnx_model",
+    "_exporting",
     "_progress",
     "_parameters",
     "_plan",
@@ -131,6 +139,7 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
     # threadpoolctl is what scikit-learn itself needs.
     optional = {
         "_container": {"safetensors"},
+        **{name: {"onnx"} for name in ("_onnx_graph", "_onnx_sums", "_onnx_model")},
         "_side_by_side": {"threadpoolctl"},
         "_threads": {"threadpoolctl"},
     }
@@ -139,7 +148,8 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
 
 
 def test_what_is_optional_is_not_imported_before_it_is_needed():
-    code = "import sys, rfrboost; sys.exit('safetensors' in sys.modules)"
+    optional = {"safetensors", "onnx", "torch"}
+    code = f"import sys, rfrboost; sys.exit(bool({optional} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -65,6 +65,11 @@ ORDER = [
     "_onnx_network",
     "_onnx_table",
     "_onnx_model",
+    "_torch_features",
+    "_torch_network",
+    "_torch_losses",
+    "_torch_model",
+    "_torch_training",
     "_exporting",
     "_progress",
     "_parameters",
@@ -78,6 +83,7 @@ ORDER = [
     "_rfrboost_classifier",
     "_transformers",
     "_files",
+    "torch",
     "__init__",
 ]
 #: mathematics below, tables and labels above
@@ -139,6 +145,7 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
     # threadpoolctl is what scikit-learn itself needs.
     optional = {
         "_container": {"safetensors"},
+        **{name: {"torch"} for name in ORDER if "torch" in name},
         **{name: {"onnx"} for name in ("_onnx_graph", "_onnx_sums", "_onnx_model")},
         "_side_by_side": {"threadpoolctl"},
         "_threads": {"threadpoolctl"},

@@ -1,7 +1,5 @@
 """ONNX models give the predictions of the models they were made of."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -210,13 +208,3 @@ def test_what_onnx_cannot_say_is_refused_in_a_sentence():
         constant.to_onnx()
     with pytest.raises(ValueError, match="dtype should be one of"):
         RFNNRegressor(5).fit(X, y).to_onnx(dtype="int8")
-
-
-def test_without_the_package_one_sentence_says_what_to_install(monkeypatch):
-    X, y = regression(50)
-    model = RFNNRegressor(5).fit(X, y)
-    for name in [n for n in sys.modules if n.startswith("rfrboost._onnx_")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"pip install 'rfrboost\[onnx\]'"):
-        model.to_onnx()

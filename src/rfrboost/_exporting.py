@@ -1,4 +1,4 @@
-"""``to_onnx``, for every estimator around a network."""
+"""``to_onnx`` and ``to_torch``, for every estimator around a network."""
 
 import os
 from typing import Any
@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from rfrboost._atomic import write_atomically
 from rfrboost._onnx_inputs import inputs_of
 from rfrboost._saving import SavedEstimator
+from rfrboost._typing import Array
 
 NUMBER_TYPES = ("float32", "float64")
 
@@ -65,6 +66,43 @@ class ExportedEstimator(SavedEstimator):
         """
         check_is_fitted(self, "network_")
         return inputs_of(self).feed(X, number_type(dtype))
+
+    def encode(self, X: Any) -> Array:
+        """X as the network sees it: the numbers that preprocessing makes of a table.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, D)
+            X itself, in double precision, for a model that takes X as it is.
+        """
+        return np.asarray(self._checked(X), dtype=float)
+
+    def to_torch(self) -> Any:
+        """The fitted model as a PyTorch module, in double precision.
+
+        ``module(torch.from_numpy(model.encode(X)))`` is ``predict(X)``, one column an output, or
+        ``predict_proba(X)``; ``module.network`` gives raw predictions. All weights are parameters.
+        To train them and get an estimator back, see :func:`rfrboost.torch.fine_tune`. Needs PyTorch
+        (``pip install 'rfrboost[torch]'``).
+
+        Returns
+        -------
+        torch.nn.Module
+        """
+        check_is_fitted(self, "network_")
+        try:
+            from rfrboost._torch_model import PredictionModule
+        except ImportError as error:
+            raise ImportError("to_torch needs PyTorch: pip install 'rfrboost[torch]'.") from error
+        return PredictionModule(self)
+
+    def _checked(self, X: Any) -> Array:
+        """X as the array that the network was fitted on."""
+        raise NotImplementedError
 
 
 def number_type(dtype: str) -> np.dtype:

@@ -8,6 +8,7 @@ from experiments import (
     circles,
     defaults,
     figures,
+    fine_tune,
     large_scale,
     regret,
     replay,
@@ -17,7 +18,19 @@ from experiments import (
 )
 from experiments.errors import ExperimentError
 
-COMMANDS = (run, replay, defaults, tables, figures, ablation, report, circles, large_scale, regret)
+COMMANDS = (
+    run,
+    replay,
+    defaults,
+    tables,
+    figures,
+    ablation,
+    report,
+    circles,
+    large_scale,
+    regret,
+    fine_tune,
+)
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
 
 

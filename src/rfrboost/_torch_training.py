@@ -1,5 +1,6 @@
 """Training a network end to end: mini-batches, Adam, half a cosine, stopped by held-out rows."""
 
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ def train(
     optimizer = torch.optim.AdamW(
         parameters, lr=training.learning_rate, weight_decay=training.weight_decay
     )
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(training.n_epochs, 1))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share_of_rate(training, len(rows.X)))
     generator = torch.Generator().manual_seed(training.seed)
     least, best, kept = mean_loss(module, loss, held), 0, deepcopy(module.state_dict())
     watch(0, module, least)
@@ -82,7 +83,7 @@ def train(
             ((w * values).sum() / w.sum()).backward()
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
-        schedule.step()
+            schedule.step()
         now = mean_loss(module, loss, held)
         watch(epoch, module, now)
         if now < least:
@@ -91,6 +92,16 @@ def train(
             break
     module.load_state_dict(kept)
     return best
+
+
+def share_of_rate(training: Training, n_rows: int) -> Callable[[int], float]:
+    """The learning rate of every step: up in a line for an epoch, down along half a cosine.
+
+    Adam's first steps know nothing of the parameters' sizes and would undo what was fitted.
+    """
+    warm = math.ceil(n_rows / training.batch_size)
+    total = warm * max(training.n_epochs, 1)
+    return lambda step: min((step + 1) / warm, 1.0) * (1 + math.cos(math.pi * step / total)) / 2
 
 
 def chosen_parameters(module: NetworkModule, parts: tuple[str, ...]) -> list[Tensor]:

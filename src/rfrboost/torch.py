@@ -47,7 +47,9 @@ def fine_tune(
     device: str = "cpu",
     random_state: Any = None,
 ) -> Model:
-    """Train a fitted model end to end by Adam, its learning rate falling along half a cosine.
+    """Train a fitted model end to end by Adam.
+
+    The learning rate rises for an epoch and then falls along half a cosine.
 
     Parameters
     ----------

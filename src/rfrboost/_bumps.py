@@ -17,7 +17,9 @@ from rfrboost._features import squared_distances
 from rfrboost._metric import column_scales, stretched
 from rfrboost._typing import Array, frozen
 
-# Rows at a time while absolute differences are added up: small enough to stay in a cache.
+# Bytes of absolute differences at a time while they are added up: few enough to stay in a cache.
+ROOM = 2**19
+# Columns of squared distances that are looked through at a time.
 CHUNK = 64
 # Squared distances below this share of the squared norms are rounding in single precision.
 ROUNDING = np.float32(4 * 2.0**-24)
@@ -81,11 +83,12 @@ def single(A: Array, largest: float = FARTHEST) -> Array:
 
 def add_absolute(total: Array, A: Array, Bt: Array) -> None:
     """total += Σ_j |a_j − b_j|, chunk by chunk of rows."""
-    room = np.empty((CHUNK, total.shape[1]), total.dtype)
-    for begin in range(0, len(A), CHUNK):
-        part = total[begin : begin + CHUNK]
+    rows = max(ROOM // max(total.shape[1] * total.itemsize, 1), 1)
+    room = np.empty((min(rows, len(A)), total.shape[1]), total.dtype)
+    for begin in range(0, len(A), rows):
+        part = total[begin : begin + rows]
         difference = room[: len(part)]
-        for a, b in zip(A[begin : begin + CHUNK].T, Bt, strict=True):
+        for a, b in zip(A[begin : begin + rows].T, Bt, strict=True):
             np.abs(np.subtract(a[:, None], b, out=difference), out=difference)
             part += difference
 

@@ -8,13 +8,15 @@ import numpy as np
 
 from rfrboost._blas import product
 from rfrboost._features import FeatureMap
-from rfrboost._precision import predicting_dtype
+from rfrboost._precision import LARGEST_NOISE, predicting_dtypes
 from rfrboost._side_by_side import side_by_side
 from rfrboost._typing import Array, frozen
 
 # Rows predicted at a time; bounds the memory of a prediction whatever its size. As few as make
 # products fast, so that threads have blocks to share.
 PREDICT_ROWS = 1024
+# Columns of features made double at a time.
+COLUMNS = 128
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,10 @@ class LowRankStep:
     def scaled(self, factor: float) -> "LowRankStep":
         return LowRankStep(self.C, self.c, frozen(self.V * factor))
 
-    def outputs(self, F: Array) -> Array:
-        """Cᵀf + c, the few numbers a row that the step depends on."""
-        return product(F, self.C) + self.c
+    def outputs(self, F: Array, sums: np.dtype | None = None) -> Array:
+        """Cᵀf + c, the few numbers a row that the step depends on, summed in a dtype."""
+        widened = sums is not None and sums != F.dtype
+        return (double_product(F, self.C) if widened else product(F, self.C)) + self.c
 
     def move(self, outputs: Array) -> Array:
         """The step, given its outputs."""
@@ -99,7 +102,7 @@ class DiagonalStep:
     def scaled(self, factor: float) -> "DiagonalStep":
         return DiagonalStep(frozen(self.a * factor))
 
-    def outputs(self, F: Array) -> Array:
+    def outputs(self, F: Array, sums: np.dtype | None = None) -> Array:
         return F * self.a
 
     def move(self, outputs: Array) -> Array:
@@ -168,15 +171,17 @@ class Network:
     heads: tuple[Head, ...]
 
     @cached_property
-    def dtypes(self) -> tuple[np.dtype, ...]:
-        """The precision in which each layer's features are predicted."""
-        W, later, dtypes = self.heads[-1].W, 0, []
-        for layer in reversed(self.layers):
-            # What is wrong with Φ goes on into the features of Φ that later layers have.
-            gain = layer.step.gain(W) * (1 + later)
-            dtypes.append(predicting_dtype(layer.features.dtype, gain))
-            later += layer.features.from_phi is not None
-        return tuple(reversed(dtypes))
+    def precisions(self) -> tuple[tuple[np.dtype, np.dtype], ...]:
+        """The dtypes in which each layer's features are predicted, and summed."""
+        return self.precisions_for(LARGEST_NOISE)
+
+    def precisions_for(self, noise: float) -> tuple[tuple[np.dtype, np.dtype], ...]:
+        """The same where rounding may change a prediction by more, or less."""
+        W = self.heads[-1].W
+        return tuple(
+            predicting_dtypes(layer.features.dtype, layer.step.gain(W), noise)
+            for layer in self.layers
+        )
 
     def start(self, x: Array) -> Array:
         """Φ₀ of homogeneous rows, homogeneous too."""
@@ -191,14 +196,13 @@ class Network:
         phi = self.start(x)
         yield phi
         buffers: dict[tuple[int, np.dtype], Array] = {}
-        for layer, dtype in zip(self.layers, self.dtypes, strict=True):
+        for layer, (dtype, sums) in zip(self.layers, self.precisions, strict=True):
             key = (layer.features.width, dtype)
             if key not in buffers:
                 buffers[key] = np.empty((len(x), key[0]), key[1], order="F")
             F = buffers[key]
             layer.features(phi, x, F)
-            # Sums over many features in single precision would cost the fifth digit.
-            layer.advance(phi, layer.step.outputs(F.astype(float, copy=False)))
+            layer.advance(phi, layer.step.outputs(F, sums))
             yield phi
 
     def transform(self, X: Array) -> Array:
@@ -234,6 +238,18 @@ class Network:
 
     def _standardizes(self) -> bool:
         return any(layer.standardizer is not None for layer in self.layers)
+
+
+def double_product(F: Array, C: Array) -> Array:
+    """F·C summed in double precision, some columns at a time: they stay in a cache."""
+    total = np.zeros((len(F), C.shape[1]))
+    wide = np.empty((len(F), COLUMNS), order="F")
+    for begin in range(0, F.shape[1], COLUMNS):
+        some = F[:, begin : begin + COLUMNS]
+        part = wide[:, : some.shape[1]]
+        part[...] = some
+        total += product(part, C[begin : begin + COLUMNS].astype(float))
+    return total
 
 
 def start(initial: FeatureMap | None, x: Array) -> Array:

@@ -8,6 +8,10 @@ import numpy as np
 from rfrboost._network import DiagonalStep, Layer, LayerFeatures, LowRankStep, Network
 from rfrboost._onnx_features import features
 from rfrboost._onnx_graph import DOUBLE, Graph, Value, row
+from rfrboost._precision import LARGEST_NOISE
+
+# Of the rounding that a prediction of the model itself may have; the two add up.
+SHARE_OF_NOISE = 0.1
 
 
 def raw(graph: Graph, network: Network, X: Value) -> Value:
@@ -15,7 +19,8 @@ def raw(graph: Graph, network: Network, X: Value) -> Value:
     x = graph.op("Sub", graph.cast(X, DOUBLE), row(network.mean))
     initial = network.initial
     phi = x if initial is None else features(graph, initial, x, DOUBLE)
-    for layer, dtype in zip(network.layers, network.dtypes, strict=True):
+    precisions = network.precisions_for(SHARE_OF_NOISE * LARGEST_NOISE)
+    for layer, (dtype, _) in zip(network.layers, precisions, strict=True):
         phi = advanced(graph, layer, phi, x, dtype)
     head = network.heads[-1]
     return graph.op("Add", graph.op("MatMul", phi, head.W), row(head.b))

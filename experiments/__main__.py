@@ -9,6 +9,7 @@ from experiments import (
     coverage,
     defaults,
     figures,
+    fine_tune,
     large_scale,
     regret,
     replay,
@@ -30,6 +31,7 @@ COMMANDS = (
     circles,
     large_scale,
     regret,
+    fine_tune,
 )
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
 

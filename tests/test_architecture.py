@@ -62,6 +62,19 @@ ORDER = [
     "_container",
     "_atomic",
     "_saving",
+    "_onnx_inputs",
+    "_onnx_graph",
+    "_onnx_sums",
+    "_onnx_features",
+    "_onnx_network",
+    "_onnx_table",
+    "_onnx_model",
+    "_torch_features",
+    "_torch_network",
+    "_torch_losses",
+    "_torch_model",
+    "_torch_training",
+    "_exporting",
     "_progress",
     "_parameters",
     "_plan",
@@ -75,6 +88,7 @@ ORDER = [
     "_rfrboost_classifier",
     "_transformers",
     "_files",
+    "torch",
     "__init__",
 ]
 #: mathematics below, tables and labels above
@@ -134,13 +148,19 @@ def outside(path: Path) -> set[str]:
 
 def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
     # threadpoolctl is what scikit-learn itself needs.
-    optional = {"_container": {"safetensors"}, "_threads": {"threadpoolctl"}}
+    optional = {
+        "_container": {"safetensors"},
+        **{name: {"torch"} for name in ORDER if "torch" in name},
+        **{name: {"onnx"} for name in ("_onnx_graph", "_onnx_sums", "_onnx_model")},
+        "_threads": {"threadpoolctl"},
+    }
     for path in PACKAGE.glob("*.py"):
         assert outside(path) == optional.get(path.stem, set()), path.name
 
 
 def test_what_is_optional_is_not_imported_before_it_is_needed():
-    code = "import sys, rfrboost; sys.exit('safetensors' in sys.modules)"
+    optional = {"safetensors", "onnx", "torch"}
+    code = f"import sys, rfrboost; sys.exit(bool({optional} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -15,6 +15,7 @@ from rfrboost._boost import LayerRecord, Recipe, boost
 from rfrboost._conformal import Calibration
 from rfrboost._edge import Data, check_inputs, is_auto, refuse_validation
 from rfrboost._encoder import Encoder
+from rfrboost._exporting import ExportedEstimator
 from rfrboost._gradients import input_gradient
 from rfrboost._importances import importances
 from rfrboost._inputs import encode_fit, read_again, read_arrays, read_table_and_target
@@ -22,7 +23,6 @@ from rfrboost._losses import Loss
 from rfrboost._network import Network
 from rfrboost._plan import MOST_LAYERS, is_automatic, plan_for
 from rfrboost._progress import Progress
-from rfrboost._saving import SavedEstimator
 from rfrboost._typing import Array, Indices
 
 
@@ -48,7 +48,7 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     return _check_sample_weight(sample_weight, X, dtype=np.float64)
 
 
-class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
+class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ExportedEstimator):
     """An estimator whose fitted state is a :class:`~rfrboost._network.Network`."""
 
     network_: Network

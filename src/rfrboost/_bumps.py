@@ -10,13 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rfrboost._blas import product
 from rfrboost._features import squared_distances
 from rfrboost._metric import column_scales, stretched
 from rfrboost._typing import Array, frozen
 
-# Rows at a time while absolute differences are added up: small enough to stay in a cache.
+# Bytes of absolute differences at a time while they are added up: few enough to stay in a cache.
+ROOM = 2**19
+# Columns of squared distances that are looked through at a time.
 CHUNK = 64
 # Squared distances below this share of the squared norms are rounding in single precision.
 ROUNDING = np.float32(4 * 2.0**-24)
@@ -43,24 +46,28 @@ class Distances:
     euclidean_unit: float = 1.0
     absolute_unit: float = 1.0
 
-    def euclidean(self, A: Array, B: Array) -> Array:
+    def euclidean(self, A: Array, B: Array, dtype: DTypeLike = np.float32) -> Array:
         A, B = (single(stretched(X, self.L) / self.euclidean_unit) for X in (A, B))
-        squared = squares(A, B)
+        squared = squares(A.astype(dtype, copy=False), B.astype(dtype, copy=False))
         return np.sqrt(squared, out=squared)
 
-    def absolute(self, A: Array, B: Array) -> Array:
+    def absolute(self, A: Array, B: Array, dtype: DTypeLike = np.float32) -> Array:
         scales, two = column_scales(self.L) / self.absolute_unit, self.spans > 0
         roots = np.sqrt(scales[two]) / np.sqrt(self.spans[two])
-        total = np.zeros((len(A), len(B)), np.float32)
+        total = np.zeros((len(A), len(B)), dtype)
         if two.any():
-            total += squares(single(A[:, two] * roots), single(B[:, two] * roots))
-        A, B = (single(X[:, ~two] * scales[~two]) for X in (A, B))
+            both = (single(X[:, two] * roots).astype(dtype, copy=False) for X in (A, B))
+            total += squares(*both)
+        A, B = (single(X[:, ~two] * scales[~two]).astype(dtype, copy=False) for X in (A, B))
         add_absolute(total, A, np.ascontiguousarray(B.T))
         return total
 
 
 def squares(A: Array, B: Array) -> Array:
-    """Squared distances in single precision; 0 where rounding alone could have made them."""
+    """Squared distances of rows in single precision; 0 where their rounding could have made them.
+
+    They are summed in the precision that the rows come in.
+    """
     squared = squared_distances(A, B)
     a, b = (ROUNDING * np.einsum("ij,ij->i", X, X) for X in (A, B))
     for begin in range(0, len(B), CHUNK):
@@ -76,11 +83,12 @@ def single(A: Array, largest: float = FARTHEST) -> Array:
 
 def add_absolute(total: Array, A: Array, Bt: Array) -> None:
     """total += Σ_j |a_j − b_j|, chunk by chunk of rows."""
-    room = np.empty((CHUNK, total.shape[1]), total.dtype)
-    for begin in range(0, len(A), CHUNK):
-        part = total[begin : begin + CHUNK]
+    rows = max(ROOM // max(total.shape[1] * total.itemsize, 1), 1)
+    room = np.empty((min(rows, len(A)), total.shape[1]), total.dtype)
+    for begin in range(0, len(A), rows):
+        part = total[begin : begin + rows]
         difference = room[: len(part)]
-        for a, b in zip(A[begin : begin + CHUNK].T, Bt, strict=True):
+        for a, b in zip(A[begin : begin + rows].T, Bt, strict=True):
             np.abs(np.subtract(a[:, None], b, out=difference), out=difference)
             part += difference
 
@@ -109,10 +117,10 @@ def bumps_of(euclidean: Array | None, absolute: Array | None, reach: float, mix:
     parts = []
     for share, distance in ((1.0 - mix, euclidean), (mix, absolute)):
         if share > 0 and distance is not None:
-            part = distance * np.float32(-1.0 / reach)
+            part = distance * distance.dtype.type(-1.0 / reach)
             np.exp(part, out=part)
             if share < 1:
-                part *= np.float32(share)
+                part *= part.dtype.type(share)
             parts.append(part)
     for part in parts[1:]:
         parts[0] += part
@@ -144,12 +152,12 @@ class Bumps:
         return self
 
     def __call__(self, rows: Array, out: Array) -> None:
-        out[...] = self.between(rows[:, :-1], self.centres)
+        out[...] = self.between(rows[:, :-1], self.centres, out.dtype)
 
-    def between(self, A: Array, B: Array) -> Array:
+    def between(self, A: Array, B: Array, dtype: DTypeLike = np.float32) -> Array:
         """The bumps of rows ``A`` around rows ``B``."""
-        euclidean = self.distances.euclidean(A, B) if self.mix < 1 else None
-        absolute = self.distances.absolute(A, B) if self.mix > 0 else None
+        euclidean = self.distances.euclidean(A, B, dtype) if self.mix < 1 else None
+        absolute = self.distances.absolute(A, B, dtype) if self.mix > 0 else None
         return bumps_of(euclidean, absolute, self.reach, self.mix)
 
     def pullback(self, rows: Array) -> Callable[[Array], Array]:

@@ -90,7 +90,7 @@ class DenseFeatures:
         return DenseFeatures(frozen(self.weights.astype(dtype)), self.activation)
 
     def __call__(self, rows: Array, out: Array) -> None:
-        product(rows.astype(self.dtype, copy=False), self.weights, out)
+        product(rows.astype(out.dtype, copy=False), self.weights.astype(out.dtype, copy=False), out)
         ACTIVATIONS[self.activation].apply(out)
 
     def slopes(self, rows: Array) -> Array:

@@ -2,15 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from rfrboost._blas import product
 from rfrboost._features import FeatureMap
+from rfrboost._precision import LARGEST_NOISE, predicting_dtypes
+from rfrboost._threads import side_by_side
 from rfrboost._typing import Array, frozen
 
-# Rows predicted at a time; bounds the memory of a prediction whatever its size.
-PREDICT_ROWS = 2048
+# Rows predicted at a time; bounds the memory of a prediction whatever its size. As few as make
+# products fast, so that threads have blocks to share.
+PREDICT_ROWS = 1024
+# Columns of features made double at a time.
+COLUMNS = 128
 
 
 @dataclass(frozen=True)
@@ -69,13 +75,18 @@ class LowRankStep:
     def scaled(self, factor: float) -> "LowRankStep":
         return LowRankStep(self.C, self.c, frozen(self.V * factor))
 
-    def outputs(self, F: Array) -> Array:
-        """Cᵀf + c, the few numbers a row that the step depends on."""
-        return product(F, self.C) + self.c
+    def outputs(self, F: Array, sums: np.dtype | None = None) -> Array:
+        """Cᵀf + c, the few numbers a row that the step depends on, summed in a dtype."""
+        widened = sums is not None and sums != F.dtype
+        return (double_product(F, self.C) if widened else product(F, self.C)) + self.c
 
     def move(self, outputs: Array) -> Array:
         """The step, given its outputs."""
         return product(outputs, self.V.T)
+
+    def gain(self, W: Array) -> float:
+        """The norm of what leads from the features to a head W of Φ."""
+        return float(np.linalg.norm(product(self.C, product(self.V.T, W))))
 
     def pull(self, G: Array) -> Array:
         """Gᵀ A row by row: how what changes by G with Φ changes with every feature."""
@@ -91,11 +102,14 @@ class DiagonalStep:
     def scaled(self, factor: float) -> "DiagonalStep":
         return DiagonalStep(frozen(self.a * factor))
 
-    def outputs(self, F: Array) -> Array:
+    def outputs(self, F: Array, sums: np.dtype | None = None) -> Array:
         return F * self.a
 
     def move(self, outputs: Array) -> Array:
         return outputs
+
+    def gain(self, W: Array) -> float:
+        return float(np.linalg.norm(self.a[:, None] * W))
 
     def pull(self, G: Array) -> Array:
         return G * self.a
@@ -156,6 +170,19 @@ class Network:
     layers: tuple[Layer, ...]
     heads: tuple[Head, ...]
 
+    @cached_property
+    def precisions(self) -> tuple[tuple[np.dtype, np.dtype], ...]:
+        """The dtypes in which each layer's features are predicted, and summed."""
+        return self.precisions_for(LARGEST_NOISE)
+
+    def precisions_for(self, noise: float) -> tuple[tuple[np.dtype, np.dtype], ...]:
+        """The same where rounding may change a prediction by more, or less."""
+        W = self.heads[-1].W
+        return tuple(
+            predicting_dtypes(layer.features.dtype, layer.step.gain(W), noise)
+            for layer in self.layers
+        )
+
     def start(self, x: Array) -> Array:
         """Φ₀ of homogeneous rows, homogeneous too."""
         return start(self.initial, x)
@@ -169,30 +196,39 @@ class Network:
         phi = self.start(x)
         yield phi
         buffers: dict[tuple[int, np.dtype], Array] = {}
-        for layer in self.layers:
-            key = (layer.features.width, layer.features.dtype)
+        for layer, (dtype, sums) in zip(self.layers, self.precisions, strict=True):
+            key = (layer.features.width, dtype)
             if key not in buffers:
                 buffers[key] = np.empty((len(x), key[0]), key[1], order="F")
             F = buffers[key]
             layer.features(phi, x, F)
-            layer.advance(phi, layer.step.outputs(F))
+            layer.advance(phi, layer.step.outputs(F, sums))
             yield phi
 
     def transform(self, X: Array) -> Array:
         """Φ_T, block by block. With Φ₀ the identity it is in the coordinates of X itself."""
         shift = self.mean if self.initial is None and not self._standardizes() else 0.0
-        return np.vstack([self._last(X[s])[:, :-1] + shift for s in row_slices(len(X))])
+
+        def representation(rows: slice) -> Array:
+            return self._last(X[rows])[:, :-1] + shift
+
+        return np.vstack(side_by_side(representation, row_slices(len(X))))
 
     def raw(self, X: Array) -> Array:
         """Wᵀ_TΦ_T + b, block by block."""
-        return np.vstack([self.heads[-1](self._last(X[s])) for s in row_slices(len(X))])
+
+        def last(rows: slice) -> Array:
+            return self.heads[-1](self._last(X[rows]))
+
+        return np.vstack(side_by_side(last, row_slices(len(X))))
 
     def staged_raw(self, X: Array) -> list[Array]:
         """The raw predictions after 0, 1, …, T layers."""
-        blocks = [
-            [head(phi) for phi, head in zip(self.staged(X[s]), self.heads, strict=True)]
-            for s in row_slices(len(X))
-        ]
+
+        def stages(rows: slice) -> list[Array]:
+            return [head(phi) for phi, head in zip(self.staged(X[rows]), self.heads, strict=True)]
+
+        blocks = side_by_side(stages, row_slices(len(X)))
         return [np.vstack(stage) for stage in zip(*blocks, strict=True)]
 
     def _last(self, X: Array) -> Array:
@@ -202,6 +238,18 @@ class Network:
 
     def _standardizes(self) -> bool:
         return any(layer.standardizer is not None for layer in self.layers)
+
+
+def double_product(F: Array, C: Array) -> Array:
+    """F·C summed in double precision, some columns at a time: they stay in a cache."""
+    total = np.zeros((len(F), C.shape[1]))
+    wide = np.empty((len(F), COLUMNS), order="F")
+    for begin in range(0, F.shape[1], COLUMNS):
+        some = F[:, begin : begin + COLUMNS]
+        part = wide[:, : some.shape[1]]
+        part[...] = some
+        total += product(part, C[begin : begin + COLUMNS].astype(float))
+    return total
 
 
 def start(initial: FeatureMap | None, x: Array) -> Array:

@@ -18,6 +18,11 @@ UNIT_ROUNDOFF = 2.0**-24
 SAFETY = 16.0
 # Below this many entries of F the Gram is too cheap to be worth the lost digits.
 WORTHWHILE = 2**20
+# What rounding of a layer's features in single precision may change in a prediction, in the units
+# of the fit, in which targets are of size one.
+LARGEST_NOISE = 1.5e-6
+# By how much sums over hundreds of features in single precision are worse than the features.
+SUMS = 16.0
 # Inputs or weights beyond this make float32 pre-activations inaccurate.
 LARGEST = 1e6
 
@@ -36,6 +41,19 @@ def bagged_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
     """
     safe = np.isfinite(bound) and l2 >= UNIT_ROUNDOFF * n_features * bound**2
     return np.float32 if safe else np.float64
+
+
+def predicting_dtypes(
+    fitted: np.dtype, gain: float, noise: float = LARGEST_NOISE
+) -> tuple[np.dtype, np.dtype]:
+    """In what a layer that was fitted in one dtype is predicted: its features, and sums of them.
+
+    ``gain`` is the norm of the coefficients that lead from its features to the prediction. Of
+    features that are wrong by u each, at random, the prediction is wrong by about u times that.
+    """
+    double = np.dtype(np.float64)
+    features = double if UNIT_ROUNDOFF * gain > noise else fitted
+    return features, double if SUMS * UNIT_ROUNDOFF * gain > noise else features
 
 
 def representable(weights: np.ndarray, largest_input: float) -> bool:

@@ -5,6 +5,9 @@ Modules here use the public names of rfrboost only. What they need beyond the co
 """
 
 import sys
+from importlib.util import find_spec
+
+PACKAGES = ("typer", "rich", "pandas", "pyarrow", "safetensors")
 
 
 def main(words: list[str] | None = None) -> int:
@@ -15,14 +18,15 @@ def main(words: list[str] | None = None) -> int:
     words : list of str, optional
         The command line without the program's name; by default the one that this process has.
     """
-    try:
-        from rfrboost.cli.run import run
-    except ImportError as error:
+    lacking = [package for package in PACKAGES if find_spec(package) is None]
+    if lacking:
         print(
-            f"The command line needs the package {error.name}: pip install 'rfrboost[cli]'.",
+            f"The command line needs {', '.join(lacking)}: pip install 'rfrboost[cli]'.",
             file=sys.stderr,
         )
         return 1
+    try:
+        from rfrboost.cli.run import run
     except KeyboardInterrupt:
         return 130
     return run(sys.argv[1:] if words is None else words)

@@ -1,17 +1,14 @@
-"""The commands of ``rfrboost``, their options, and the help that teaches them."""
+"""The commands of ``rfrboost``, their options, and the help that teaches them.
+
+What a command runs is imported when it runs, so that help is there at once.
+"""
 
 from typing import Annotated
 
 import typer
 
 from rfrboost import __version__
-from rfrboost.cli.demo import demo as run_demo
-from rfrboost.cli.evaluate import evaluate as run_evaluate
-from rfrboost.cli.explain import explain as run_explain
-from rfrboost.cli.fit import fit as run_fit
-from rfrboost.cli.info import info as run_info
-from rfrboost.cli.labels import Task
-from rfrboost.cli.predict import predict as run_predict
+from rfrboost.cli.tasks import Task
 
 app = typer.Typer(
     add_completion=False,
@@ -117,7 +114,9 @@ def fit(
     zcat log.csv.gz | rfrboost fit - --target clicked --max-seconds 60 -o clicks.rfrboost
     ```
     """
-    run_fit(table, target, out, task, drop, max_seconds, seed)
+    from rfrboost.cli.fit import fit as run
+
+    run(table, target, out, task, drop, max_seconds, seed)
 
 
 @app.command()
@@ -151,7 +150,9 @@ def predict(
     """
     if interval is not None and not 0 < interval < 1:
         raise typer.BadParameter(f"{interval} is not between 0 and 1", param_hint="'--interval'")
-    run_predict(model, table, out or "-", proba, interval)
+    from rfrboost.cli.predict import predict as run
+
+    run(model, table, out or "-", proba, interval)
 
 
 @app.command()
@@ -179,7 +180,9 @@ def evaluate(
     rfrboost evaluate wine.csv --target quality --task regression --folds 10 --out scores.csv
     ```
     """
-    run_evaluate(table, target, out, task, drop, folds, max_seconds, seed)
+    from rfrboost.cli.evaluate import evaluate as run
+
+    run(table, target, out, task, drop, folds, max_seconds, seed)
 
 
 @app.command()
@@ -204,7 +207,9 @@ def explain(
     rfrboost explain houses.rfrboost houses.csv --out effects.csv
     ```
     """
-    run_explain(model, table, out, rows, seed)
+    from rfrboost.cli.explain import explain as run
+
+    run(model, table, out, rows, seed)
 
 
 @app.command()
@@ -217,7 +222,9 @@ def info(model: ModelArgument) -> None:
     rfrboost info houses.rfrboost
     ```
     """
-    run_info(model)
+    from rfrboost.cli.info import info as run
+
+    run(model)
 
 
 @app.command()
@@ -234,4 +241,6 @@ def demo(
     rfrboost demo
     ```
     """
-    run_demo(folder)
+    from rfrboost.cli.demo import demo as run
+
+    run(folder)

@@ -14,7 +14,7 @@ from rfrboost.cli.info import info
 from rfrboost.cli.output import table_writer
 from rfrboost.cli.predict import predict
 
-ROWS, NEW_ROWS = 400, 8
+ROWS, NEW_ROWS = 300, 8
 
 
 def demo(folder: str) -> None:

@@ -10,10 +10,11 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from rfrboost.cli.console import progress, say, show_table
 from rfrboost.cli.errors import CommandError
-from rfrboost.cli.labels import Target, Task
+from rfrboost.cli.labels import Target
 from rfrboost.cli.output import table_writer
 from rfrboost.cli.peers import linear, trees
 from rfrboost.cli.scores import FIGURES, scores
+from rfrboost.cli.tasks import Task
 from rfrboost.cli.training import Training, estimator_for, read_training
 
 OURS = "rfrboost"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rfrboost.cli.console import in_words, on_terminal, say
 from rfrboost.cli.errors import WrongUsageError
-from rfrboost.cli.labels import Task
 from rfrboost.cli.output import named
+from rfrboost.cli.tasks import Task
 from rfrboost.cli.training import default_model, estimator_for, read_training
 
 SCORES = {Task.REGRESSION: "R²", Task.CLASSIFICATION: "accuracy"}

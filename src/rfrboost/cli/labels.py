@@ -1,7 +1,6 @@
 """The column to predict: which rows have it, and whether it holds classes or numbers."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import pyarrow as pa
@@ -12,18 +11,12 @@ from rfrboost.cli.cells import BadCellError, Cells, numbers, odd_one, words
 from rfrboost.cli.console import say
 from rfrboost.cli.errors import CommandError, printable
 from rfrboost.cli.frames import NUMERIC, is_any, is_text, plain
+from rfrboost.cli.tasks import Task
 
 # Up to so many different whole numbers are taken for classes.
 MOST_CLASSES = 10
 #: whole numbers that are written in one way only, so that they read back the same
 WHOLE = r"^(0|-?[1-9]\d{0,17})$"
-
-
-class Task(StrEnum):
-    """What is predicted."""
-
-    REGRESSION = "regression"
-    CLASSIFICATION = "classification"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from rfrboost.cli.labels import Task
+from rfrboost.cli.tasks import Task
 
 # The trees' own limit on categories is 255; rarer ones are one category.
 TREE_LEVELS, LINEAR_LEVELS = 250, 100

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-from rfrboost.cli.labels import Task
+from rfrboost.cli.tasks import Task
 
 #: the figures of a task, as people know them, each with whether more is better
 FIGURES = {

@@ -10,8 +10,9 @@ from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost.cli.console import say
 from rfrboost.cli.errors import CommandError, listed
 from rfrboost.cli.frames import training_frame
-from rfrboost.cli.labels import Target, Task, read_target
+from rfrboost.cli.labels import Target, read_target
 from rfrboost.cli.tables import open_table
+from rfrboost.cli.tasks import Task
 
 ESTIMATORS = {
     Task.REGRESSION: RFRBoostRegressor,

@@ -41,11 +41,12 @@ def table_writer(path: str) -> Iterator[Writer]:
             return
         if name.endswith(".gz"):
             stream = cast(BinaryIO, stack.enter_context(gzip.GzipFile(fileobj=stream, mode="wb")))
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=False)
-        yield text_writer(text, "\t" if is_tabbed(path) else ",")
-        text.flush()
-        # Or it would close the stream, which others still need.
-        text.detach()
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        try:
+            yield text_writer(text, "\t" if is_tabbed(path) else ",")
+        finally:
+            # Writes what is left, and keeps the stream open for those who still need it.
+            text.detach()
 
 
 @contextmanager

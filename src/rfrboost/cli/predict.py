@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.base import is_classifier
 
 from rfrboost import load
+from rfrboost.cli.cells import NUMBERS
 from rfrboost.cli.console import in_words, progress, say
 from rfrboost.cli.errors import CommandError, WrongUsageError, listed
 from rfrboost.cli.frames import prediction_frame
@@ -40,7 +41,7 @@ def predict(model: str, table: str, out: str, proba: bool, interval: float | Non
                 rows += block.num_rows
                 advance(block.num_rows)
             if not rows:
-                write(no_rows(fitted, answer, columns))
+                write(no_rows(answer, columns, kinds))
     say(f"Predicted {rows:,} rows in {in_words(time.monotonic() - began)}.")
 
 
@@ -100,7 +101,8 @@ def bounds(model: Any, frame: pd.DataFrame, coverage: float, classifier: bool) -
     return {"set": np.array([BETWEEN.join(names[row]) for row in chosen], dtype=str)}
 
 
-def no_rows(model: Any, answer: Answer, columns: list[str]) -> Columns:
-    """What is written of a table without rows: the same columns, found with a row of holes."""
-    holes = pd.DataFrame({name: [np.nan] for name in columns})
-    return {name: values[:0] for name, values in answer(holes).items()}
+def no_rows(answer: Answer, columns: list[str], kinds: dict[str, str]) -> Columns:
+    """What is written of a table without rows: the same columns, found with a row made up."""
+    made_up = {name: [0.0] if kinds.get(name) == NUMBERS else [None] for name in columns}
+    row = pd.DataFrame(made_up, dtype=object)
+    return {name: values[:0] for name, values in answer(row).items()}

@@ -54,16 +54,16 @@ def dates(cells: Cells) -> Cells:
 CONVERT: dict[str, Convert] = {NUMBERS: numbers, DATES: dates, WORDS: words}
 
 
-def kind_of(cells: Cells) -> str:
-    """What a column holds; one without anything in it holds words."""
-    if words(cells).null_count < len(cells):
-        for kind in (NUMBERS, DATES):
-            try:
-                CONVERT[kind](cells)
-            except BadCellError:
-                continue
-            return kind
-    return WORDS
+def recognised(cells: Cells) -> tuple[str, Cells]:
+    """What a column holds, and its cells as that; one without anything in it holds words."""
+    for kind in (NUMBERS, DATES):
+        try:
+            values = CONVERT[kind](cells)
+        except BadCellError:
+            continue
+        if values.null_count < len(values):
+            return kind, values
+    return WORDS, words(cells)
 
 
 def odd_one(cells: Cells) -> BadCellError | None:

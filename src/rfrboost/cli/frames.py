@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.types as types
 
-from rfrboost.cli.cells import CONVERT, WORDS, BadCellError, Cells, kind_of, odd_one
+from rfrboost.cli.cells import CONVERT, WORDS, BadCellError, Cells, odd_one, recognised, words
 from rfrboost.cli.console import say
 from rfrboost.cli.errors import CommandError, printable
 
@@ -36,25 +37,46 @@ def training_frame(table: pa.Table, typed: bool) -> pd.DataFrame:
     Text is text if the file has types of its own (``typed``), and may be numbers otherwise.
     """
     columns = {}
-    for name in table.column_names:
-        cells = plain(table[name])
-        kind = WORDS if typed else kind_of(cells)
-        if kind == WORDS and not typed:
-            warn_of_odd_one(name, cells)
-        columns[name] = series(cells, kind, name, 0)
-    return pd.DataFrame(columns)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        cells = plain(column)
+        if is_text(cells.type) and not typed:
+            kind, cells = recognised(column)
+            if kind == WORDS:
+                warn_of_odd_one(name, column)
+        elif is_text(cells.type):
+            cells = words(cells)
+        columns[name] = values(cells, name)
+    return pd.DataFrame(columns, copy=False)
 
 
 def prediction_frame(table: pa.Table, kinds: Mapping[str, str], before: int) -> pd.DataFrame:
     """The frame to predict: columns hold what they held in fit, or a sentence says where not.
 
-    ``before`` counts the rows that came before these.
+    A column without a kind is one that the model does not look at. ``before`` counts the rows that
+    came before these.
     """
-    columns = {
-        name: series(plain(table[name]), kinds.get(name, WORDS), name, before)
-        for name in table.column_names
-    }
-    return pd.DataFrame(columns)
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in kinds:
+            cells = plain(column)
+            if is_text(cells.type):
+                cells = as_in_fit(cells, kinds[name], name, before)
+            columns[name] = values(cells, name)
+        else:
+            columns[name] = np.full(table.num_rows, np.nan)
+    return pd.DataFrame(columns, copy=False)
+
+
+def as_in_fit(cells: Cells, kind: str, name: str, before: int) -> Cells:
+    """Text as what its column held in fit."""
+    try:
+        return CONVERT[kind](cells)
+    except BadCellError as bad:
+        row = before + bad.place + 1
+        raise CommandError(
+            f"Column {printable(name)!r} held {kind} in fit, but row {row:,} holds "
+            f"{printable(bad.text)!r}: correct it, or leave the cell empty."
+        ) from bad
 
 
 def is_text(column_type: pa.DataType) -> bool:
@@ -62,23 +84,14 @@ def is_text(column_type: pa.DataType) -> bool:
     return is_any(column_type, TEXTUAL)
 
 
-def series(cells: Cells, kind: str, name: str, before: int) -> pd.Series:
-    """One column; ``kind`` is what its cells mean if they are text."""
-    if is_text(cells.type):
-        try:
-            return CONVERT[kind](cells).to_pandas()
-        except BadCellError as bad:
-            row = before + bad.place + 1
-            raise CommandError(
-                f"Column {printable(name)!r} held {kind} in fit, but row {row:,} holds "
-                f"{printable(bad.text)!r}: correct it, or leave the cell empty."
-            ) from bad
+def values(cells: Cells, name: str) -> Any:
+    """One column as pandas takes it."""
     if is_any(cells.type, NUMERIC):
-        return cells.cast(pa.float64(), safe=False).to_pandas()
+        return cells.cast(pa.float64(), safe=False).to_numpy()
     if types.is_date(cells.type) or types.is_timestamp(cells.type):
         zone = getattr(cells.type, "tz", None)
         return cells.cast(pa.timestamp("us", zone), safe=False).to_pandas()
-    if types.is_dictionary(cells.type) or types.is_duration(cells.type):
+    if is_any(cells.type, (*TEXTUAL, types.is_dictionary, types.is_duration)):
         return cells.to_pandas()
     raise CommandError(
         f"Column {printable(name)!r} has type {cells.type}; a model takes numbers, dates, text "

@@ -40,7 +40,7 @@ def sorted_out(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
     """The columns that :func:`plain_frame` makes numbers of, and the others."""
     kinds = {name: getattr(frame[name].dtype, "kind", "O") for name in frame.columns}
     numbers = [name for name, kind in kinds.items() if kind in "fmM"]
-    return numbers, [name for name in kinds if name not in set(numbers)]
+    return numbers, [name for name, kind in kinds.items() if kind not in "fmM"]
 
 
 def trees(frame: pd.DataFrame, y: np.ndarray, task: Task, seed: int) -> Any:

@@ -31,7 +31,8 @@ def predict(model: str, table: str, out: str, proba: bool, interval: float | Non
     began, rows = time.monotonic(), 0
     with open_table(table) as opened:
         columns = signature.columns(opened.columns, opened.name)
-        unused = [name for name in opened.columns if name not in set(columns)]
+        inputs = set(columns)
+        unused = [name for name in opened.columns if name not in inputs]
         if unused:
             say(f"Not inputs of the model: {listed(unused)}.")
         kinds = signature.kinds(columns)

@@ -31,7 +31,8 @@ class Signature:
                     f"{self.n_columns:,} without names."
                 )
             return present
-        lacking = [name for name in self.names if name not in set(present)]
+        found = set(present)
+        lacking = [name for name in self.names if name not in found]
         if lacking:
             what = "columns" if len(lacking) > 1 else "column"
             raise CommandError(f"{table} lacks the {what} {listed(lacking)}.")

@@ -1,6 +1,7 @@
 """Tables as blocks of rows, delimited text and Parquet alike."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,13 +106,8 @@ def from_parquet(file: pq.ParquetFile, name: str) -> OpenTable:
 
 def check_names(names: list[str], table: str) -> None:
     """Refuse names that cannot tell columns apart."""
-    twice = sorted({name for name in names if names.count(name) > 1} if has_twins(names) else set())
     if "" in names:
         raise CommandError(f"Column {names.index('') + 1} of {table} has no name.")
+    twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise CommandError(f"{table} has several columns named {listed(twice)}.")
-
-
-def has_twins(names: list[str]) -> bool:
-    """Whether a name occurs twice."""
-    return len(set(names)) < len(names)

@@ -17,6 +17,7 @@ STANDARD = "-"
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 # A Parquet file that cannot be read back and forth is kept in memory up to so many bytes.
 IN_MEMORY = 2**26
+AHEAD = 2**18
 
 
 def called(path: str) -> str:
@@ -29,7 +30,11 @@ def opened(path: str) -> Iterator[io.BufferedReader]:
     """The bytes of a table, decompressed. What cannot be read becomes a sentence."""
     with ExitStack() as stack:
         try:
-            raw = sys.stdin.buffer if path == STANDARD else stack.enter_context(open(path, "rb"))
+            raw = (
+                sys.stdin.buffer
+                if path == STANDARD
+                else stack.enter_context(open(path, "rb", AHEAD))
+            )
             stream = buffered(raw)
             if stream.peek(2)[:2] == GZIP:
                 stream = buffered(gzip.GzipFile(fileobj=stream))
@@ -45,8 +50,10 @@ def opened(path: str) -> Iterator[io.BufferedReader]:
 
 
 def buffered(stream: BinaryIO | gzip.GzipFile) -> io.BufferedReader:
-    """A stream whose first bytes can be looked at."""
-    return io.BufferedReader(cast(io.RawIOBase, stream), 2**18)
+    """A stream whose first bytes can be looked at, without waiting for more than there are."""
+    if isinstance(stream, io.BufferedReader):
+        return stream
+    return io.BufferedReader(cast(io.RawIOBase, stream), AHEAD)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from experiments import (
     defaults,
     figures,
     large_scale,
+    raw_tables,
     regret,
     replay,
     report,
@@ -17,7 +18,19 @@ from experiments import (
 )
 from experiments.errors import ExperimentError
 
-COMMANDS = (run, replay, defaults, tables, figures, ablation, report, circles, large_scale, regret)
+COMMANDS = (
+    run,
+    replay,
+    defaults,
+    tables,
+    figures,
+    ablation,
+    report,
+    circles,
+    large_scale,
+    regret,
+    raw_tables,
+)
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
 
 

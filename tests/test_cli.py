@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from cli_kit import failed, mixed_table, rfrboost, text_of, worked
 
@@ -89,8 +90,6 @@ def test_wrong_usage_is_one_line_and_code_2(words, piece):
 
 
 def test_predictions_are_those_of_the_library(place):
-    import pandas as pd
-
     frame = pd.read_csv(place / "t.csv", parse_dates=["day"])
     model = library.load(place / "t.rfrboost")
     printed = worked(rfrboost("predict", place / "t.rfrboost", place / "t.csv")).numbers
@@ -181,11 +180,31 @@ def test_info_says_what_is_inside_and_loads_nothing(place, monkeypatch):
         assert piece in text
 
 
-def test_the_demo_runs_every_command(tmp_path):
-    ran = worked(rfrboost("demo", tmp_path / "demo"))
-    for command in COMMANDS[:-1]:
-        assert f"$ rfrboost {command}" in ran.said
-    assert (tmp_path / "demo" / "flats.rfrboost").is_file()
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_evaluate_takes_what_is_irregular(kind, tmp_path):
+    """Columns without anything in them, categories seen once, dates, durations, rare classes."""
+    rng = np.random.default_rng(0)
+    n = 40
+    frame = pd.DataFrame(
+        {
+            "nothing": np.full(n, np.nan),
+            "one": np.ones(n),
+            "id": [f"row {k}" for k in range(n)],
+            "day": pd.date_range("2024-01-01", periods=n, tz="Europe/Paris"),
+            "span": pd.to_timedelta(rng.integers(0, 99, n), unit="h"),
+            "code": pd.Categorical(rng.integers(0, 3, n)),
+            "flag": rng.random(n) < 0.5,
+            "x": np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
+            "y": rng.normal(size=n)
+            if kind == "numbers"
+            else ["a", "b"] * (n // 2 - 1) + ["c", "d"],
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    words = ("evaluate", tmp_path / "t.parquet", "--target", "y", "--folds", "2", "-o", "-")
+    rows = worked(rfrboost(*words)).rows
+    assert len(rows) == 6
+    assert all(np.isfinite(float(cell)) for row in rows for cell in row.split(",")[1:])
 
 
 @pytest.mark.parametrize("package", ["typer", "rich", "pandas", "pyarrow", "safetensors"])

@@ -25,7 +25,10 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
         if words[0] == "cd":
             monkeypatch.chdir(words[1])
         elif words[0] == "rfrboost" and "|" not in words:
-            worked(rfrboost(*words[1:]))
+            said = worked(rfrboost(*words[1:])).said
+            if words[1] == "demo":
+                shown = re.findall(r"^\$ rfrboost (\w+)", said, re.MULTILINE)
+                assert shown == ["evaluate", "fit", "info", "explain", "predict"]
         else:
             command = ["bash", "-eo", "pipefail", "-c", line]
             printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -139,7 +139,7 @@ def test_a_stray_word_in_fit_is_said_aloud(tmp_path):
     ("cells", "kind"),
     [
         (["1", "2.5", "-3e4", ".5", "+7"], NUMBERS),
-        (["1", "", "NA", "None", "?"], NUMBERS),
+        (["1", "", "NA", "None", "?", "-", "."], NUMBERS),
         (["1,000", "2,500"], WORDS),
         (["1_000"], WORDS),
         (["0x10"], WORDS),
@@ -168,8 +168,10 @@ def test_what_cells_mean(cells, kind):
         ([str(k) for k in range(10)], Task.CLASSIFICATION),
         ([str(k) for k in range(11)], Task.REGRESSION),
         (["0.5", "1", "1", "0"], Task.REGRESSION),
-        (["0.0", "1.0"], Task.REGRESSION),
+        (["0.0", "1.0"], Task.CLASSIFICATION),
         ([0, 1, 2], Task.CLASSIFICATION),
+        ([0.0, 1.0, None], Task.CLASSIFICATION),
+        ([0.5, 1.0, None], Task.REGRESSION),
         ([0.0, 1.0, 2.0], Task.REGRESSION),
         ([True, False], Task.CLASSIFICATION),
     ],
@@ -178,7 +180,7 @@ def test_the_task_is_detected(cells, task, capsys):
     target = read_target(pa.chunked_array([pa.array(cells)]), "y", None)
     assert target.task == task
     assert f"Task: {task}" in capsys.readouterr().err
-    assert len(target.labels) == len(cells)
+    assert len(target.labels) == sum(cell is not None for cell in cells)
 
 
 def test_classes_come_back_as_they_are_written(tmp_path):

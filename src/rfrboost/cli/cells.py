@@ -16,7 +16,7 @@ Convert: TypeAlias = Callable[[Cells], Cells]
 NUMBERS, DATES, WORDS = "numbers", "dates", "words"
 #: holes everywhere, and what may also stand for a hole where the other cells are numbers or dates
 HOLES = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"]
-MORE_HOLES = ["None", "none", "?"]
+MORE_HOLES = ["None", "none", "?", "-", "."]
 #: a time of day that says in which zone it is
 ZONED = r":\d{2}(\.\d+)?(Z|[+-]\d{2}(:?\d{2})?)$"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"

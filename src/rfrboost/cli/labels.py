@@ -70,8 +70,9 @@ def detected(cells: Cells, name: str, declared: bool) -> tuple[Task, str]:
     if is_text(cells.type) and not is_numeric_text(cells):
         check_classes(cells, name, different)
         return Task.CLASSIFICATION, f"{different:,} classes"
-    whole = types.is_integer(cells.type) or (is_text(cells.type) and is_whole(cells))
-    if whole and different <= MOST_CLASSES:
+    # A type of fractions means numbers, unless holes among 0 and 1 are why it was taken.
+    most = 2 if types.is_floating(cells.type) else MOST_CLASSES
+    if different <= most and all_whole(cells):
         return Task.CLASSIFICATION, (
             f"because {printable(name)!r} holds {different} different whole numbers ({override} "
             "to predict a number)"
@@ -103,8 +104,16 @@ def is_numeric_text(cells: Cells) -> bool:
     return True
 
 
+def all_whole(cells: Cells) -> bool:
+    """Whether all numbers are whole, however they are written."""
+    found = as_numpy(
+        numbers(cells) if is_text(cells.type) else cells.cast(pa.float64(), safe=False)
+    )
+    return bool((found == np.floor(found)).all())
+
+
 def is_whole(cells: Cells) -> bool:
-    """Whether all cells are whole numbers."""
+    """Whether all cells are whole numbers and written as such."""
     return bool(pc.all(pc.match_substring_regex(words(cells), WHOLE)).as_py())
 
 

@@ -37,8 +37,12 @@ def plain_column(column: pd.Series) -> pd.Series:
 
 
 def sorted_out(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """The columns that :func:`plain_frame` makes numbers of, and the others."""
-    kinds = {name: getattr(frame[name].dtype, "kind", "O") for name in frame.columns}
+    """The columns that :func:`plain_frame` makes numbers of, and the others.
+
+    Those with nothing in them are left out: trees cannot bin them.
+    """
+    held = [name for name in frame.columns if frame[name].notna().any()]
+    kinds = {name: getattr(frame[name].dtype, "kind", "O") for name in held}
     numbers = [name for name, kind in kinds.items() if kind in "fmM"]
     return numbers, [name for name, kind in kinds.items() if kind not in "fmM"]
 

@@ -31,6 +31,16 @@ def on_terminal() -> bool:
 
 
 @contextmanager
+def line_cleared() -> Iterator[None]:
+    """Let others draw a bar on the terminal's last line, which is empty again afterwards."""
+    try:
+        yield
+    finally:
+        if on_terminal():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
 def progress(task: str, total: int | None, unit: str) -> Iterator[Advance]:
     """A function to call with how much more is done: a bar on a terminal, lines in a pipe."""
     if not on_terminal():

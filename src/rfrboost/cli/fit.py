@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from rfrboost.cli.console import in_words, on_terminal, say
+from rfrboost.cli.console import in_words, line_cleared, on_terminal, say
 from rfrboost.cli.errors import WrongUsageError
 from rfrboost.cli.output import named
 from rfrboost.cli.tasks import Task
@@ -29,7 +29,8 @@ def fit(
     say(f"Fitting {training.size}.")
     began = time.monotonic()
     model = estimator_for(training.target.task, seed, max_seconds, on_terminal())
-    model.fit(training.frame, training.target.labels)
+    with line_cleared():
+        model.fit(training.frame, training.target.labels)
     seconds = time.monotonic() - began
     score = getattr(model, "oof_score_", None)
     if score is not None:

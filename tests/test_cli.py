@@ -1,8 +1,10 @@
 """The commands: what they take, what they write, and what they say."""
 
+import ast
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from cli_kit import failed, mixed_table, rfrboost, text_of, worked
 import rfrboost as library
 from rfrboost.cli.scores import calibration_error, class_scores
 
+CLI = Path(library.__file__).with_name("cli")
 COMMANDS = ("fit", "predict", "evaluate", "explain", "info", "demo")
 SHELL = [sys.executable, "-m", "rfrboost.cli"]
 
@@ -174,7 +177,7 @@ def test_explain_finds_the_columns_that_matter(place, tmp_path):
 
 
 def test_info_says_what_is_inside_and_loads_nothing(place, monkeypatch):
-    monkeypatch.setattr(library, "load", None)
+    monkeypatch.setattr("rfrboost._files.unpack", None)
     text = worked(rfrboost("info", place / "c.rfrboost")).out.decode()
     for piece in ("RFRBoostClassifier", "size, town, day", "1 numbers, 1 dates, 1 cat", "hi, lo"):
         assert piece in text
@@ -215,14 +218,15 @@ def test_without_the_extra_one_sentence_says_what_to_install(package, monkeypatc
     assert ran.said.count("\n") == 1
 
 
-def test_the_command_uses_public_names_only():
-    import ast
-    from pathlib import Path
-
-    for path in Path(library.__file__).with_name("cli").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module.startswith("rfrboost"):
-                public = node.module == "rfrboost" and {a.name for a in node.names} <= set(
-                    library.__all__
-                )
-                assert public or node.module.startswith("rfrboost.cli"), path.name
+@pytest.mark.parametrize("path", sorted(CLI.glob("*.py")), ids=lambda path: path.stem)
+def test_files_are_small_and_use_public_names_only(path):
+    source = path.read_text(encoding="utf-8")
+    assert source.count("\n") <= 300
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            doc = ast.get_docstring(node, clean=False) or ""
+            assert node.end_lineno - node.lineno - doc.count("\n") <= 55, node.name
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("rfrboost"):
+            names = {alias.name for alias in node.names}
+            inside = node.module.startswith("rfrboost.cli")
+            assert inside or (node.module == "rfrboost" and names <= set(library.__all__))

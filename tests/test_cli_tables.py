@@ -264,6 +264,25 @@ def test_files_that_are_not_there(model, tmp_path):
     failed(rfrboost("predict", model, tmp_path), "folder")
 
 
+def test_types_that_no_model_takes_are_named(tmp_path):
+    lists = pa.table({"x": [[1], [2]] * 10, "d": [pd.Timestamp(0)] * 20, "y": np.arange(20.0)})
+    pq.write_table(lists, tmp_path / "t.parquet")
+    words = ("fit", tmp_path / "t.parquet", "-o", tmp_path / "m", "--target")
+    failed(rfrboost(*words, "y"), "'x'", "list")
+    failed(rfrboost(*words, "d"), "'d'", "cannot be predicted")
+    failed(rfrboost(*words, "d", "--task", "regression"), "'d'", "cannot be predicted")
+    worked(rfrboost(*words, "y", "--drop", "x"))
+
+
+@pytest.mark.parametrize("name", ["p.xlsx", "p.json.gz", "p.parquet.gz"])
+def test_results_of_other_kinds_are_refused_at_once(name, model, tmp_path):
+    words = ("--out", tmp_path / name)
+    failed(rfrboost("predict", model, "-", *words, stdin=text_of(ROWS)), name, code=2)
+    ran = rfrboost("evaluate", "-", "--target", "y", *words, stdin=text_of(ROWS))
+    failed(ran, name, code=2)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ten_thousand_columns(tmp_path):
     """Most of them hold one number only, so that reading is what takes time here."""
     rng = np.random.default_rng(0)

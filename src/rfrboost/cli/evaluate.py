@@ -1,7 +1,8 @@
 """``rfrboost evaluate``: cross-validated scores, beside boosted trees and a linear model."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from rfrboost.cli.tasks import Task
 from rfrboost.cli.training import Training, estimator_for, read_training
 
 OURS = "rfrboost"
+LINEAR = {Task.REGRESSION: "ridge regression", Task.CLASSIFICATION: "logistic regression"}
 SECONDS = "seconds"
 
 #: makes an unfitted model from the training frame, its labels, the task and a seed
@@ -37,24 +39,22 @@ def evaluate(
 ) -> None:
     """Fit and score every model on every fold; show means, or write all scores."""
     training = read_training(table, target, task, drop)
-    labels = {"regression": "ridge", "classification": "logistic"}
 
     def ours(frame: pd.DataFrame, y: np.ndarray, task: Task, seed: int) -> Any:
         return estimator_for(task, seed, max_seconds, False)
 
-    models: dict[str, Make] = {
-        OURS: ours,
-        "HistGradientBoosting": trees,
-        f"{labels[training.target.task]} regression": linear,
-    }
+    models = {OURS: ours, "HistGradientBoosting": trees, LINEAR[training.target.task]: linear}
     say(f"Evaluating on {training.size}: {folds} folds, {len(models)} models.")
-    with progress("Fitting", folds * len(models), "fits") as advance:
+    # The file is opened first, so that a wrong name is found before the work.
+    with (
+        nullcontext() if out is None else table_writer(out) as write,
+        progress("Fitting", folds * len(models), "fits") as advance,
+    ):
         results = []
         for result in cross_validated(training, models, folds, seed):
             results.append(result)
             advance(1)
-    if out is not None:
-        with table_writer(out) as write:
+        if write is not None:
             write({name: np.array([r[name] for r in results]) for name in results[0]})
     if out != "-":
         show(results, training.target.task)
@@ -73,7 +73,7 @@ def splits(target: Target, folds: int, seed: int) -> Iterator[tuple[np.ndarray, 
 
 
 def cross_validated(
-    training: Training, models: dict[str, Make], folds: int, seed: int
+    training: Training, models: Mapping[str, Make], folds: int, seed: int
 ) -> Iterator[Result]:
     """The scores of every model on every fold, in turn."""
     frame, y, task = training.frame, training.target.labels, training.target.task

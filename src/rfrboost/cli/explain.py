@@ -1,6 +1,7 @@
 """``rfrboost explain``: which columns matter to a model, on the rows of a table."""
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -27,22 +28,28 @@ def explain(model: str, table: str, out: str | None, rows: int, seed: int) -> No
         frame = sampled(frames(opened.blocks(columns), kinds), rows, seed)
         if frame is None or len(frame) < 2:
             raise CommandError(f"{opened.name} has too few rows to explain a model by.")
-    with progress("Shuffling", len(columns), "columns") as advance:
+    with (
+        nullcontext() if out is None else table_writer(out) as write,
+        progress("Shuffling", len(columns), "columns") as advance,
+    ):
         effects = total_effects(fitted, frame, seed, advance)
-    say(
-        f"Shares of the predictions' variance on {len(frame):,} rows that shuffling a column moves."
-    )
-    order = np.argsort(-effects, kind="stable")
+        order = np.argsort(-effects, kind="stable")
+        names, effects = np.array(columns, dtype=str)[order], effects[order]
+        if write is not None:
+            write({"column": names, "effect": effects})
     if out is None:
-        largest = max(effects.max(), 1e-300)
-        bars = ["█" * round(BAR * effects[j] / largest) for j in order]
-        rows_shown = [
-            [columns[j], f"{effects[j]:.4f}", bar] for j, bar in zip(order, bars, strict=True)
-        ]
-        show_table(["column", "effect", ""], rows_shown)
-        return
-    with table_writer(out) as write:
-        write({"column": np.array(columns, dtype=str)[order], "effect": effects[order]})
+        say(f"The share of the predictions' variance on {len(frame):,} rows that a column moves.")
+        show(names, effects)
+
+
+def show(names: np.ndarray, effects: np.ndarray) -> None:
+    """A bar for every column."""
+    lengths = np.round(BAR * effects / max(effects[0], 1e-300)).astype(int)
+    rows = [
+        [name, f"{effect:.4f}", "█" * length]
+        for name, effect, length in zip(names, effects, lengths, strict=True)
+    ]
+    show_table(["column", "effect", ""], rows)
 
 
 def frames(blocks: Iterable[pa.Table], kinds: dict[str, str]) -> Iterable[pd.DataFrame]:

@@ -10,7 +10,7 @@ import pyarrow.types as types
 from rfrboost.cli.cells import BadCellError, Cells, numbers, odd_one, words
 from rfrboost.cli.console import say
 from rfrboost.cli.errors import CommandError, printable
-from rfrboost.cli.frames import NUMERIC, is_any, is_text, plain
+from rfrboost.cli.frames import NUMERIC, TEXTUAL, is_any, is_text, plain
 from rfrboost.cli.tasks import Task
 
 # Up to so many different whole numbers are taken for classes.
@@ -33,6 +33,8 @@ def read_target(column: Cells, name: str, wanted: Task | None) -> Target:
     cells = plain(column)
     if types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
+    if not is_any(cells.type, (*TEXTUAL, *NUMERIC)):
+        raise CommandError(f"Column {name!r} has type {cells.type}, which cannot be predicted.")
     present = without_holes(cells, wanted)
     if not present.any():
         raise CommandError(f"Column {name!r} is empty, so that there is nothing to learn.")
@@ -48,8 +50,7 @@ def read_target(column: Cells, name: str, wanted: Task | None) -> Target:
 def without_holes(cells: Cells, wanted: Task | None) -> np.ndarray:
     """Which rows have a label."""
     if not is_text(cells.type):
-        present = pc.and_kleene(pc.is_valid(cells), pc.invert(pc.is_null(cells, nan_is_null=True)))
-        return present.to_numpy()
+        return pc.invert(pc.is_null(cells, nan_is_null=True)).to_numpy()
     if wanted != Task.CLASSIFICATION:
         try:
             # Among numbers there are more ways to write a hole.
@@ -61,21 +62,18 @@ def without_holes(cells: Cells, wanted: Task | None) -> np.ndarray:
 
 def detected(cells: Cells, name: str, declared: bool) -> tuple[Task, str]:
     """The task, and why."""
-    override = "--task regression" if not declared else "--task"
     different = len(pc.unique(words(cells) if is_text(cells.type) else cells))
-    if not (is_text(cells.type) or is_any(cells.type, NUMERIC)):
-        raise CommandError(f"Column {name!r} has type {cells.type}, which cannot be predicted.")
-    if declared:
-        return Task.CLASSIFICATION, f"{different:,} classes"
-    if is_text(cells.type) and not is_numeric_text(cells):
+    in_words = is_text(cells.type) and not is_numeric_text(cells)
+    if in_words and not declared:
         check_classes(cells, name, different)
+    if in_words or declared:
         return Task.CLASSIFICATION, f"{different:,} classes"
     # A type of fractions means numbers, unless holes among 0 and 1 are why it was taken.
     most = 2 if types.is_floating(cells.type) else MOST_CLASSES
     if different <= most and all_whole(cells):
         return Task.CLASSIFICATION, (
-            f"because {printable(name)!r} holds {different} different whole numbers ({override} "
-            "to predict a number)"
+            f"because {printable(name)!r} holds {different} different whole numbers "
+            "(--task regression to predict a number)"
         )
     return Task.REGRESSION, f"because {printable(name)!r} holds numbers"
 

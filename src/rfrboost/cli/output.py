@@ -16,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rfrboost.cli.errors import CommandError
+from rfrboost.cli.errors import CommandError, WrongUsageError
 from rfrboost.cli.source import STANDARD
 from rfrboost.cli.tables import is_tabbed
 
 Columns = dict[str, np.ndarray]
+#: what the name of a table to write may end in, before .gz
+ENDINGS = ("", ".csv", ".txt", ".tsv", ".tab", ".parquet")
 
 
 class Writer(Protocol):
@@ -33,10 +35,13 @@ class Writer(Protocol):
 @contextmanager
 def table_writer(path: str) -> Iterator[Writer]:
     """Writes a table to a file, as its name says, or as CSV to standard output (``-``)."""
+    name = path.lower()
+    ending = Path(name.removesuffix(".gz")).suffix
+    if ending not in ENDINGS or name.endswith(".parquet.gz"):
+        raise WrongUsageError(f"Cannot write {path}: name a file .csv, .tsv, .parquet or .csv.gz.")
     with ExitStack() as stack:
         stream = stack.enter_context(whole_file(path))
-        name = path.lower()
-        if name.endswith(".parquet"):
+        if ending == ".parquet":
             yield stack.enter_context(parquet_writer(stream))
             return
         if name.endswith(".gz"):

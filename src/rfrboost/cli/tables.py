@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,11 +54,8 @@ def open_table(path: str) -> Iterator[OpenTable]:
     name = called(path)
     with opened(path) as stream:
         if stream.peek(4)[:4] == PARQUET:
-            try:
-                with seekable(path, stream) as file:
-                    yield from_parquet(pq.ParquetFile(file), name)
-            except pa.ArrowException as error:
-                raise CommandError(f"{name} is not a readable Parquet file: {error}") from error
+            with seekable(path, stream) as file:
+                yield from_parquet(file, name)
         else:
             yield from_text(Delimited(stream, name, is_tabbed(path)), name)
 
@@ -90,15 +88,27 @@ def from_text(text: Delimited, name: str) -> OpenTable:
     )
 
 
-def from_parquet(file: pq.ParquetFile, name: str) -> OpenTable:
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """What is wrong with a Parquet file, in a sentence."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise CommandError(f"{name} is not a readable Parquet file: {error}") from error
+
+
+def from_parquet(source: str | BinaryIO, name: str) -> OpenTable:
     """A table in a Parquet file, without an index that pandas may have stored in it."""
+    with readable(name):
+        file = pq.ParquetFile(source)
     names = file.schema_arrow.names
     check_names(names, name)
     index = [column for column in names if STORED_INDEX.fullmatch(column)]
 
     def read(columns: list[str]) -> Iterator[pa.Table]:
-        for batch in file.iter_batches(block_rows(len(columns)), columns=columns):
-            yield pa.Table.from_batches([batch]).select(columns)
+        with readable(name):
+            for batch in file.iter_batches(block_rows(len(columns)), columns=columns):
+                yield pa.Table.from_batches([batch]).select(columns)
 
     kept = [column for column in names if column not in index]
     return OpenTable(name, kept, index, file.metadata.num_rows, True, read)

@@ -11,6 +11,7 @@ from experiments import (
     figures,
     fine_tune,
     large_scale,
+    raw_tables,
     regret,
     replay,
     report,
@@ -32,6 +33,7 @@ COMMANDS = (
     large_scale,
     regret,
     fine_tune,
+    raw_tables,
 )
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
 

@@ -13,11 +13,12 @@ FEWEST_ROWS = 50
 MOST_LAYERS = 40
 LEARNING_RATE = 0.6
 # One for what is noisy, one for what is less so; how much each counts is decided in the end.
-# Classes are noisier than numbers: a label says only on which side a row lies.
+# Classes are noisier than numbers: a label says only on which side a row lies. Sharper neurons
+# suit them too.
 STEP_PENALTIES = (1e-3, 1e-6)
-CLASS_PENALTIES = (1e-2, 1e-4)
-# Bent enough for inputs to be found that matter together only.
-FEATURE_SCALE = 0.7
+FEATURE_SCALE = 0.5
+CLASS_STEP_PENALTIES = (1e-2, 1e-4)
+CLASS_FEATURE_SCALE = 0.7
 
 # Dense and sparse boosted members, and members of bumps.
 BUMPS = "bumps"
@@ -73,12 +74,14 @@ def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: i
     """The plan that an estimator's parameters describe."""
     families = families_of(params.features)
     linear: tuple[float, ...] = LINEAR_PENALTIES
-    steps: tuple[float, ...] = CLASS_PENALTIES if strata else STEP_PENALTIES
+    steps: tuple[float, ...] = CLASS_STEP_PENALTIES if strata else STEP_PENALTIES
     if not is_auto(params.l2_head):
         linear = (scaled_penalty(params.l2_head, loss, target_scale),)
     if not is_auto(params.l2_step):
         steps = (float(params.l2_step),)
-    scale = FEATURE_SCALE if is_auto(params.feature_scale) else params.feature_scale
+    scale = CLASS_FEATURE_SCALE if strata else FEATURE_SCALE
+    if not is_auto(params.feature_scale):
+        scale = params.feature_scale
     return Plan(
         loss=loss,
         n_bags=params.n_bags,

@@ -1,0 +1,80 @@
+"""``rfrboost info``: what a model file says about itself, without loading its arrays."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from rfrboost import (
+    ModelFileError,
+    RFNNClassifier,
+    RFNNRegressor,
+    RFRBoostClassifier,
+    RFRBoostRegressor,
+    file_info,
+)
+from rfrboost.cli.errors import CommandError, listed, printable
+from rfrboost.cli.signature import read_signature
+
+ESTIMATORS: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in (RFRBoostRegressor, RFRBoostClassifier, RFNNRegressor, RFNNClassifier)
+}
+INPUTS = {"numbers": "numbers", "dates": "dates", "words": "categories"}
+
+
+def info(model: str) -> None:
+    """Print one fact a line."""
+    if not Path(model).exists():
+        raise CommandError(f"There is no file {model}.")
+    try:
+        lines = described(model)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise CommandError(f"Cannot read {model}: its header is damaged.") from error
+    width = max(map(len, lines))
+    for name, text in lines.items():
+        print(f"{name:<{width}}  {printable(text)}")
+
+
+def described(model: str) -> dict[str, str]:
+    """The facts by name."""
+    found = file_info(model)
+    numbers = sum(math.prod(array["shape"]) for array in found["arrays"].values())
+    lines = {
+        "file": f"{model}, {found['bytes'] / 1e6:.2f} MB",
+        "model": str(found["estimator"]),
+        "written by": f"rfrboost {found['version']}, format {found['format']}",
+        "numbers": f"{numbers:,} in {len(found['arrays']):,} arrays",
+        "columns": columns(model),
+    }
+    fitted = found["fitted"]
+    if "classes" in fitted:
+        labels = [str(label) for label in fitted["classes"]["values"]]
+        lines["classes"] = f"{len(labels):,}: {listed(labels, 20)}"
+    changed = changed_parameters(found["estimator"], found["parameters"])
+    lines["parameters"] = listed(changed, 40) if changed else "the defaults"
+    lines["checksum"] = str(found["checksum"])
+    return lines
+
+
+def columns(model: str) -> str:
+    """How many columns there are, of which kinds, and what they are called."""
+    signature = read_signature(model)
+    held = list(signature.held.values())
+    counts = [f"{held.count(kind):,} {word}" for kind, word in INPUTS.items() if kind in held]
+    unused = signature.n_columns - len(held)
+    counts += [f"{unused:,} without variation"] if unused else []
+    names = "" if signature.names is None else f": {listed(signature.names, 20)}"
+    return f"{signature.n_columns:,} ({', '.join(counts)}){names}"
+
+
+def changed_parameters(estimator: str, parameters: dict[str, Any]) -> list[str]:
+    """The parameters that are not at their defaults."""
+    cls = ESTIMATORS.get(estimator)
+    defaults = cls().get_params() if cls else {}
+    return [
+        f"{name}={value!r}"
+        for name, value in parameters.items()
+        if name not in defaults or defaults[name] != value
+    ]

@@ -1,0 +1,132 @@
+"""Results that are written whole or not at all, block by block."""
+
+import csv
+import errno
+import gzip
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rfrboost.cli.errors import CommandError, WrongUsageError
+from rfrboost.cli.source import STANDARD
+from rfrboost.cli.tables import is_tabbed
+
+Columns = dict[str, np.ndarray]
+#: what the name of a table to write may end in, before .gz
+ENDINGS = ("", ".csv", ".txt", ".tsv", ".tab", ".parquet")
+
+
+class Writer(Protocol):
+    """Takes blocks of rows, all with the same columns."""
+
+    def __call__(self, columns: Columns) -> None:
+        """Write one block; the first may have no rows."""
+
+
+@contextmanager
+def table_writer(path: str) -> Iterator[Writer]:
+    """Writes a table to a file, as its name says, or as CSV to standard output (``-``)."""
+    name = path.lower()
+    ending = Path(name.removesuffix(".gz")).suffix
+    if ending not in ENDINGS or name.endswith(".parquet.gz"):
+        raise WrongUsageError(f"Cannot write {path}: name a file .csv, .tsv, .parquet or .csv.gz.")
+    with ExitStack() as stack:
+        stream = stack.enter_context(whole_file(path))
+        if ending == ".parquet":
+            yield stack.enter_context(parquet_writer(stream))
+            return
+        if name.endswith(".gz"):
+            stream = cast(BinaryIO, stack.enter_context(gzip.GzipFile(fileobj=stream, mode="wb")))
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        try:
+            yield text_writer(text, "\t" if is_tabbed(path) else ",")
+        finally:
+            # Writes what is left, and keeps the stream open for those who still need it.
+            text.detach()
+
+
+@contextmanager
+def whole_file(path: str) -> Iterator[BinaryIO]:
+    """A stream whose bytes appear under ``path`` when all went well, and nowhere otherwise.
+
+    The temporary file stands beside it, because a rename is atomic within one file system only.
+    """
+    if path == STANDARD:
+        with named("to standard output"):
+            yield sys.stdout.buffer
+            sys.stdout.flush()
+        return
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise CommandError(f"{path} is a folder; name a file.")
+    if target.exists() and not target.is_file():
+        # A device or a pipe takes what comes.
+        with named(path), open(target, "wb") as stream:
+            yield stream
+        return
+    temporary = target.with_name(f".{uuid4().hex}.tmp")
+    try:
+        with named(path, temporary):
+            with open(temporary, "xb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def named(path: str, temporary: Path | None = None) -> Iterator[None]:
+    """What the system refuses to write, said of the file that the user named.
+
+    Errors of reading pass through here too, and are left alone.
+    """
+    try:
+        yield
+    except OSError as error:
+        about = error.filename in (str(temporary), path)
+        if not about and error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        reason = error.strerror or str(error)
+        raise CommandError(f"Cannot write {path}: {reason[0].lower()}{reason[1:]}.") from error
+
+
+def text_writer(stream: io.TextIOWrapper, separator: str) -> Writer:
+    """Delimited text, the names first; numbers read back as the same numbers."""
+    rows = csv.writer(stream, delimiter=separator, lineterminator="\n")
+    begun = False
+
+    def write(columns: Columns) -> None:
+        nonlocal begun
+        if not begun:
+            rows.writerow(columns)
+            begun = True
+        rows.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+
+    return write
+
+
+@contextmanager
+def parquet_writer(stream: BinaryIO) -> Iterator[Writer]:
+    """A Parquet file, a row group for every block."""
+    with ExitStack() as stack:
+        writers: list[pq.ParquetWriter] = []
+
+        def write(columns: Columns) -> None:
+            table = pa.table({name: pa.array(values) for name, values in columns.items()})
+            if not writers:
+                writers.append(stack.enter_context(pq.ParquetWriter(stream, table.schema)))
+            writers[0].write_table(table.cast(writers[0].schema))
+
+        yield write

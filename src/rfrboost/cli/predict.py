@@ -1,0 +1,109 @@
+"""``rfrboost predict``: from a model and a table to predictions, in bounded memory."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import is_classifier
+
+from rfrboost import load
+from rfrboost.cli.cells import NUMBERS
+from rfrboost.cli.console import in_words, progress, say
+from rfrboost.cli.errors import CommandError, WrongUsageError, listed
+from rfrboost.cli.frames import prediction_frame
+from rfrboost.cli.output import Columns, table_writer
+from rfrboost.cli.signature import read_signature
+from rfrboost.cli.tables import open_table
+
+Answer = Callable[[pd.DataFrame], Columns]
+#: between the classes of a prediction set
+BETWEEN = "|"
+
+
+def predict(model: str, table: str, out: str, proba: bool, interval: float | None) -> None:
+    """Predict every row of a table, block by block."""
+    fitted = load_predictor(model)
+    answer = answers(fitted, proba, interval)
+    signature = read_signature(model)
+    began, rows = time.monotonic(), 0
+    with open_table(table) as opened:
+        columns = signature.columns(opened.columns, opened.name)
+        inputs = set(columns)
+        unused = [name for name in opened.columns if name not in inputs]
+        if unused:
+            say(f"Not inputs of the model: {listed(unused)}.")
+        kinds = signature.kinds(columns)
+        with table_writer(out) as write, progress("Predicting", opened.total, "rows") as advance:
+            for block in opened.blocks(columns):
+                write(answer(prediction_frame(block, kinds, rows)))
+                rows += block.num_rows
+                advance(block.num_rows)
+            if not rows:
+                write(no_rows(answer, columns, kinds))
+    say(f"Predicted {rows:,} rows in {in_words(time.monotonic() - began)}.")
+
+
+def load_predictor(path: str) -> Any:
+    """The model in a file, if it is one that predicts."""
+    if not Path(path).exists():
+        raise CommandError(f"There is no file {path}.")
+    model = load(path)
+    if not hasattr(model, "predict"):
+        raise CommandError(f"{path} holds {type(model).__name__}, which does not predict.")
+    return model
+
+
+def answers(model: Any, proba: bool, interval: float | None) -> Answer:
+    """What is written of a block of rows, by column."""
+    classifier = is_classifier(model)
+    if proba and not classifier:
+        raise WrongUsageError("--proba is for classes, and this model predicts numbers.")
+    method = "predict_set" if classifier else "predict_interval"
+    if interval is not None and not hasattr(model, method):
+        raise CommandError(f"This {type(model).__name__} cannot give intervals.")
+
+    def answer(frame: pd.DataFrame) -> Columns:
+        columns = classes(model, frame, proba) if classifier else numbers(model, frame)
+        if interval is not None:
+            columns |= bounds(model, frame, interval, classifier)
+        return columns
+
+    return answer
+
+
+def classes(model: Any, frame: pd.DataFrame, proba: bool) -> Columns:
+    """The most probable class and, if asked, all probabilities."""
+    probabilities = model.predict_proba(frame)
+    chosen = model.classes_[probabilities.argmax(axis=1)]
+    columns = {"prediction": chosen.astype(str) if chosen.dtype == object else chosen}
+    if proba:
+        columns |= {f"p_{c}": probabilities[:, k] for k, c in enumerate(model.classes_)}
+    return columns
+
+
+def numbers(model: Any, frame: pd.DataFrame) -> Columns:
+    """The predicted number, or one for every output."""
+    y = np.asarray(model.predict(frame))
+    if y.ndim == 1:
+        return {"prediction": y}
+    return {f"prediction_{k}": y[:, k] for k in range(y.shape[1])}
+
+
+def bounds(model: Any, frame: pd.DataFrame, coverage: float, classifier: bool) -> Columns:
+    """The interval that covers the label, or the classes that do."""
+    if not classifier:
+        interval = model.predict_interval(frame, coverage=coverage)
+        return {"lower": interval[:, 0], "upper": interval[:, 1]}
+    names = np.asarray([str(c) for c in model.classes_], dtype=object)
+    chosen = model.predict_set(frame, coverage=coverage)
+    return {"set": np.array([BETWEEN.join(names[row]) for row in chosen], dtype=str)}
+
+
+def no_rows(answer: Answer, columns: list[str], kinds: dict[str, str]) -> Columns:
+    """What is written of a table without rows: the same columns, found with a row made up."""
+    made_up = {name: [0.0] if kinds.get(name) == NUMBERS else [None] for name in columns}
+    row = pd.DataFrame(made_up, dtype=object)
+    return {name: values[:0] for name, values in answer(row).items()}

@@ -11,6 +11,7 @@ from zoo import CLASSIFIERS, REGRESSORS, classification, regression
 import rfrboost
 from rfrboost import Loss, RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
 
+pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 ROWS = 1000
 CLOSE = 1e-5

@@ -157,3 +157,27 @@ def test_mistakes_are_refused_in_a_sentence():
         fine_tune(model, X, y, train_parts=("everything",))
     with pytest.raises(ValueError, match="rows"):
         fine_tune(model, X, y[:-1])
+
+
+def test_automatic_models_are_trained_too_centres_and_all():
+    X, y = regression(600)
+    model = RFRBoostRegressor(n_bags=2, max_seconds=2, random_state=0).fit(X[:300], y[:300])
+    tuned = fine_tune(
+        model,
+        X[:300],
+        y[:300],
+        X_val=X[300:],
+        y_val=y[300:],
+        train_parts=("features", "steps", "head", "centres"),
+        learning_rate=1e-4,
+        n_epochs=5,
+        random_state=0,
+    )
+    assert min(tuned.fine_tuning_) <= tuned.fine_tuning_[0]
+    module = NetworkModule(model.network_)
+    value = module(torch.from_numpy(model.encode(X[:20]))).sum()
+    gradients = torch.autograd.grad(value, list(module.parameters()))
+    assert all(torch.isfinite(g).all() for g in gradients)
+    assert any(name.endswith("centres") for name, _ in module.named_parameters())
+    # Away from the centres: where rows nearly meet them, the model rounds distances to 0.
+    check(tuned, regression(300, seed=1)[0])

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-torch lint bench replay clean
+.PHONY: demo test test-torch lint bench replay docs clean
 
 # One stamp a set of extras, so that the demo does not wait for the test tools.
 $(VENV)/%.stamp: pyproject.toml
@@ -36,5 +36,10 @@ bench: $(VENV)/bench.stamp
 replay: $(VENV)/experiments.stamp
 	$(BIN)/python -m experiments replay
 
+# The site, in docs/_build/html; a warning is an error, and the examples are run on one core.
+docs: $(VENV)/docs.stamp
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache demo-output
+	rm -rf docs/_build docs/api docs/internals docs/gallery $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache demo-output

@@ -9,6 +9,7 @@ PAGES: list[str] = [
     "guide/intervals.md",  # intervals, sets and quantiles
     "guide/plots.md",  # inspection
     "guide/exports.md",  # ONNX
+    "inspection.rst",  # inspection
 ]
 EXAMPLES: list[str] = [
     "plot_regression",  # intervals

@@ -54,7 +54,9 @@ def read_source(app: Sphinx, page: str, source: list[str]) -> None:
         text = re.sub(rf"\]\((?:\.\./)+{file}\)", f"]({target})", text)
     # The blank line that ends a doctest is not for readers.
     text = re.sub(r"\n\n```(?=\n|$)", "\n```", text)
-    absent = {name.removesuffix(".md") for name in PAGES} | {Path(name).stem for name in PAGES}
+    # A table of contents names a page by its path or, in the same folder, by its name.
+    absent = {str(Path(name).with_suffix("")) for name in PAGES}
+    absent |= {Path(name).stem for name in PAGES}
     lines = text.split("\n")
     source[0] = "\n".join(line for line in lines if line.strip().lstrip("/") not in absent)
 

@@ -27,9 +27,9 @@ X, y = draw(600, rng)
 X_test, y_test = draw(20_000, rng)
 
 # %%
-# One automatic fit of the mean, whose intervals come from residuals of rows that were held out, and
-# one of three quantiles at once. In one noisy column all pairs of neighbours look steep, and quantiles
-# would follow them; neurons between pairs drawn uniformly make calmer curves.
+# One automatic fit of the mean, whose intervals come from residuals of rows that were held out,
+# and one of three quantiles at once. In one noisy column all pairs of neighbours look steep, and
+# quantiles would follow them; neurons between pairs drawn uniformly make calmer curves.
 
 model = RFRBoostRegressor(random_state=0).fit(X, y)
 quantiles = RFRBoostRegressor(
@@ -70,8 +70,8 @@ plt.show()
 
 # %%
 # ``return_std`` is one number a row: the spread of held-out residuals together with the members'
-# disagreement. Here noise is nearly all of it. Beyond the training rows, which end at 3, members may
-# agree and be wrong together: neither of these ways warns of rows unlike all that were seen.
+# disagreement. Here noise is nearly all of it. Beyond the training rows, which end at 3, members
+# may agree and be wrong together: neither of these ways warns of rows unlike all that were seen.
 
 where = np.array([[0.0], [3.0], [4.0], [5.0]])
 for x, mean, std in zip(where[:, 0], *model.predict(where, return_std=True), strict=True):

@@ -36,9 +36,11 @@ bench: $(VENV)/bench.stamp
 replay: $(VENV)/experiments.stamp
 	$(BIN)/python -m experiments replay
 
-# The site, in docs/_build/html; a warning is an error, and the examples are run on one core.
+# The site, in docs/_build/html; a warning is an error, and examples run on one core, with the
+# environment's own commands.
 docs: $(VENV)/docs.stamp
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	PATH="$(CURDIR)/$(BIN):$$PATH" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+		$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 # The README's path for a new user, word by word: an empty directory, and nothing in it but the wheel.
 wheel-test:

@@ -26,7 +26,6 @@ VARIANTS: dict[str, dict[str, Value]] = {
     "no-dense": {"features": ("sparse", "bumps")},
     "one-member": {"n_bags": 1},
     "one-penalty": {"l2_step": 1e-3},
-    "one-scale": {"feature_scale": 0.5},
     "narrow": {"n_features": 128},
 }
 

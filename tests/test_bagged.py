@@ -8,20 +8,14 @@ from bag_kit import feature_values, features_for, table
 from numpy.random import default_rng
 
 import rfrboost._bags as bags_module
-from rfrboost._bagged import (
-    LONGEST,
-    Candidate,
-    Settings,
-    boost_members,
-    group_residuals,
-    held_out_loss,
-    step_length,
-)
+from rfrboost._bagged import Run, boost_members, held_out_loss
 from rfrboost._bags import bag
 from rfrboost._blocks import BucketGrams, FeatureBlocks
 from rfrboost._features import SWIM
 from rfrboost._losses import BinaryLogLoss, Huber, Poisson, Quantile, SoftmaxLogLoss, SquaredError
 from rfrboost._network import centered
+from rfrboost._pieces import LONGEST, Settings, member_residuals, step_length
+from rfrboost._threads import one_by_one
 
 ALWAYS = partial(bool, 1)
 SHARED = [False, True]
@@ -29,6 +23,9 @@ SHARED = [False, True]
 
 def ignore(record):
     """Nobody watches."""
+
+
+RUN = Run(one_by_one, ALWAYS, ignore)
 
 
 def swim_settings(penalties=(1e-3,), n_layers=4, metric=True):
@@ -46,9 +43,7 @@ def test_small_tables_members_do_not_feel_the_labels_they_hold_out(weighted):
             bags.y[bags.folds[k]] += default_rng(9).standard_normal((40, 1))
         start = np.zeros((len(bags.y), 3, 1))
         fits.append(
-            boost_members(
-                bags, start, SquaredError(), swim_settings(), default_rng(2), ALWAYS, ignore
-            )
+            boost_members(bags, start, SquaredError(), swim_settings(), default_rng(2), RUN)[0]
         )
     here, there = fits
     together = list(zip(here.layers, there.layers, strict=False))
@@ -69,12 +64,12 @@ def test_where_draws_are_shared_coefficients_do_not_feel_held_out_labels(monkeyp
         bags.y[...] = np.abs(bags.y)
         bags.y[bags.folds[k]] += change
         raw = 0.1 * default_rng(5).standard_normal((len(bags.y), 3, 1))
-        candidate = Candidate(1e-3, raw, 0.0)
         features = features_for(table())
-        blocks = FeatureBlocks(bags, bags.groups[0])
-        R = group_residuals(bags, candidate, bags.groups[0], loss)
+        blocks = FeatureBlocks(bags, bags.groups[0], one_by_one)
+        R = np.hstack([member_residuals(bags, raw, j, loss) for j in bags.groups[0]])
         assert not R[bags.folds[k], k].any()
-        C, c = BucketGrams(blocks.first_pass(features, R, bags.w)).solve(3, (1e-3,))
+        buckets = blocks.first_pass(features, R, bags.w)
+        C, c = BucketGrams(buckets, one_by_one).solve(3, (1e-3,))
         moves = blocks.second_pass(features, C) + c
         alpha = [step_length(bags, j, raw[:, j], moves[:, [j]], loss) for j in range(3)]
         found.append((C, c, alpha))
@@ -135,7 +130,7 @@ def test_layers_add_up_to_what_is_predicted_out_of_fold(monkeypatch, shared, nam
     bags = labelled(loss, d)
     start = np.zeros((len(bags.y), 3, d))
     settings = swim_settings((1e-2, 1e-4))
-    boosted = boost_members(bags, start, loss, settings, default_rng(2), ALWAYS, ignore)
+    boosted, *_ = boost_members(bags, start, loss, settings, default_rng(2), RUN)
     assert boosted.layers
     assert len(boosted.rounds) == len(boosted.layers)
     raw = start.copy()
@@ -154,14 +149,13 @@ def test_layers_that_do_not_help_are_not_kept():
     bags = table()
     bags.y[...] = default_rng(7).standard_normal(bags.y.shape)
     seen = []
-    boosted = boost_members(
+    boosted, *_ = boost_members(
         bags,
         np.zeros((120, 3, 1)),
         SquaredError(),
         swim_settings((1e-7,), n_layers=30),
         default_rng(2),
-        ALWAYS,
-        seen.append,
+        Run(one_by_one, ALWAYS, seen.append),
     )
     assert boosted.layers == ()
     assert 6 <= len(seen) < 30
@@ -177,22 +171,41 @@ def test_a_loss_below_zero_has_to_fall_too():
     bags = table()
     bags.y[...] = default_rng(0).standard_normal(bags.y.shape)
     start, seen = np.zeros((120, 3, 1)), []
-    boosted = boost_members(
-        bags, start, Lowered(), swim_settings((1e-7,), 30), default_rng(2), ALWAYS, seen.append
+    boosted, *_ = boost_members(
+        bags,
+        start,
+        Lowered(),
+        swim_settings((1e-7,), 30),
+        default_rng(2),
+        Run(one_by_one, ALWAYS, seen.append),
     )
     assert held_out_loss(bags, start, Lowered()) < 0
     assert boosted.layers == ()
     assert len(seen) < 30
 
 
-def test_the_better_penalty_survives_and_time_ends_a_fit():
+def test_every_penalty_keeps_its_own_layers_and_time_ends_a_fit():
     bags = table(n=300)
     start = np.zeros((300, 3, 1))
     settings = swim_settings((1e2, 1e-4, 1e1), n_layers=12)
-    boosted = boost_members(bags, start, SquaredError(), settings, default_rng(2), ALWAYS, ignore)
-    assert boosted.penalty == 1e-4
-    short = boost_members(
-        bags, start, SquaredError(), settings, default_rng(2), partial(bool, 0), ignore
+    results = boost_members(bags, start, SquaredError(), settings, default_rng(2), RUN)
+    assert results[0].penalty == 1e-4
+    assert [r.loss for r in results] == sorted(r.loss for r in results)
+    assert {r.penalty for r in results} <= {1e2, 1e-4, 1e1}
+    for result in results:
+        wrong = bags.y[bags.held_out()] - result.out_of_fold
+        assert np.mean(wrong**2) / 2 == pytest.approx(result.loss)
+    # On the same features: what one draws is the other's too.
+    first, second = (r.layers[0][0] for r in results[:2])
+    assert first.features is second.features
+    assert not np.array_equal(first.C, second.C)
+    short, *_ = boost_members(
+        bags,
+        start,
+        SquaredError(),
+        settings,
+        default_rng(2),
+        Run(one_by_one, partial(bool, 0), ignore),
     )
     assert len(short.layers) == 1
 
@@ -202,14 +215,13 @@ def test_the_metric_finds_the_columns_that_matter():
     X = rng.standard_normal((400, 8))
     y = np.sin(2 * X[:, :1]) * np.cos(2 * X[:, 1:2])
     bags = bag(centered(X, np.zeros(8)), y, None, 3, False, default_rng(1))
-    boosted = boost_members(
+    boosted, *_ = boost_members(
         bags,
         np.zeros((400, 3, 1)),
         SquaredError(),
         Settings(12, 0.6, 100, (1e-3,), SWIM(1.0, "tanh"), True),
         default_rng(2),
-        ALWAYS,
-        ignore,
+        RUN,
     )
     for L in boosted.metrics:
         assert np.diag(L)[:2].min() > 1.5 * np.diag(L)[2:].max()

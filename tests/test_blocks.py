@@ -10,6 +10,7 @@ from numpy.random import default_rng
 import rfrboost._bags as bags_module
 import rfrboost._blocks as blocks_module
 from rfrboost._blocks import BucketGrams, FeatureBlocks
+from rfrboost._threads import one_by_one
 
 SHARED = [False, True]
 
@@ -41,8 +42,8 @@ def test_every_member_and_penalty_is_a_ridge_on_the_rows_it_is_fitted_on(
     for group in bags.groups:
         m = len(group)
         R = default_rng(4).standard_normal((len(bags.y), len(penalties) * m * outputs))
-        blocks = FeatureBlocks(bags, group)
-        C, c = BucketGrams(blocks.first_pass(features, R, bags.w)).solve(m, penalties)
+        blocks = FeatureBlocks(bags, group, one_by_one)
+        C, c = BucketGrams(blocks.first_pass(features, R, bags.w), one_by_one).solve(m, penalties)
         columns = np.arange(R.shape[1]).reshape(len(penalties), m, outputs)
         for own, penalty in zip(columns, penalties, strict=True):
             for j, k in zip(own, group, strict=True):
@@ -62,8 +63,10 @@ def test_blocks_do_not_matter(monkeypatch, shared, rows, kept):
     features, R = features_for(bags), default_rng(4).standard_normal((len(bags.y), len(group)))
 
     def passes():
-        blocks = FeatureBlocks(bags, group)
-        C, c = BucketGrams(blocks.first_pass(features, R, bags.w)).solve(len(group), (1e-3,))
+        blocks = FeatureBlocks(bags, group, one_by_one)
+        C, c = BucketGrams(blocks.first_pass(features, R, bags.w), one_by_one).solve(
+            len(group), (1e-3,)
+        )
         again = features_for(bags, p=9)  # another draw in the same room
         blocks.first_pass(again, R, bags.w)
         blocks.first_pass(features, R, bags.w)
@@ -85,8 +88,10 @@ def test_memory_does_not_grow_with_rows_times_features(monkeypatch):
     features, group = features_for(bags, p=100), bags.groups[0]
     R = np.ones((len(bags.y), len(group)))
     tracemalloc.start()
-    blocks = FeatureBlocks(bags, group)
-    C, _ = BucketGrams(blocks.first_pass(features, R, bags.w)).solve(len(group), (1e-3,))
+    blocks = FeatureBlocks(bags, group, one_by_one)
+    C, _ = BucketGrams(blocks.first_pass(features, R, bags.w), one_by_one).solve(
+        len(group), (1e-3,)
+    )
     blocks.second_pass(features, C)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -10,6 +10,7 @@ from numpy.random import default_rng
 
 import rfrboost._bags as bags_module
 import rfrboost._kernel as kernel_module
+from rfrboost._bagged import Run
 from rfrboost._bags import bag
 from rfrboost._bumps import Bumps
 from rfrboost._kernel import (
@@ -23,8 +24,10 @@ from rfrboost._kernel import (
 )
 from rfrboost._network import centered
 from rfrboost._solve import solve_kernel
+from rfrboost._threads import one_by_one
 
-ALWAYS = partial(bool, 1)
+RUN = Run(one_by_one, partial(bool, 1), print)
+NO_TIME = Run(one_by_one, partial(bool, 0), print)
 D = 3
 
 
@@ -65,7 +68,7 @@ def test_the_dual_ridge_is_the_minimum_of_its_objective(monkeypatch, shared, wei
     bags = table(weighted=weighted)
     for group in bags.groups:
         bumps = shaped(bags, group)
-        problem = DualRidge(bags, group, bumps)
+        problem = DualRidge(bags, group, bumps, one_by_one)
         for k in group:
             fit = problem.fit(k, 0.05)
             C, mean = by_hand(bags, bumps, k, 0.05)
@@ -80,7 +83,7 @@ def test_the_dual_ridge_is_the_minimum_of_its_objective(monkeypatch, shared, wei
 def test_rows_a_member_holds_out_have_no_coefficient(monkeypatch):
     monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
     bags = table()
-    problem = DualRidge(bags, bags.groups[0], shaped(bags, bags.groups[0]))
+    problem = DualRidge(bags, bags.groups[0], shaped(bags, bags.groups[0]), one_by_one)
     for k in bags.members:
         C = problem.fit(k, 0.1).C
         assert not C[bags.folds[k]].any()
@@ -96,7 +99,7 @@ def test_the_primal_ridge_is_the_minimum_of_its_objective(monkeypatch, weighted)
     bags = table(weighted=weighted)
     bumps = shaped(bags, bags.groups[0])
     assert bumps.width == 15
-    problem = PrimalRidge(bags, bags.groups[0], bumps)
+    problem = PrimalRidge(bags, bags.groups[0], bumps, one_by_one)
     for k in bags.members:
         fit = problem.fit(k, 0.05)
         C, mean = by_hand(bags, bumps, k, 0.05)
@@ -110,7 +113,7 @@ def test_with_every_row_a_centre_primal_and_dual_agree(monkeypatch, weighted):
     monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
     bags = table(weighted=weighted)
     bumps = shaped(bags, bags.groups[0])
-    primal, dual = (r(bags, bags.groups[0], bumps) for r in (PrimalRidge, DualRidge))
+    primal, dual = (r(bags, bags.groups[0], bumps, one_by_one) for r in (PrimalRidge, DualRidge))
     for k in bags.members:
         np.testing.assert_allclose(
             primal.fit(k, 0.5).held_out, dual.fit(k, 0.5).held_out, atol=5e-3
@@ -125,7 +128,9 @@ def test_a_members_fit_does_not_depend_on_labels_it_holds_out(monkeypatch, ridge
     k = 1
     group = next(g for g in bags.groups if k in g)
     changed.y[changed.folds[k]] = 1e6
-    here, there = (ridge(b, group, shaped(b, group)).fit(k, 0.1) for b in (bags, changed))
+    here, there = (
+        ridge(b, group, shaped(b, group), one_by_one).fit(k, 0.1) for b in (bags, changed)
+    )
     np.testing.assert_array_equal(here.C, there.C)
     np.testing.assert_array_equal(here.c, there.c)
     np.testing.assert_array_equal(here.held_out, there.held_out)
@@ -157,39 +162,41 @@ def test_bumps_are_chosen_by_their_error_on_held_out_rows(seed):
     y = [np.sign(X).sum(axis=1), 9 * np.linalg.norm(X, axis=1)][seed % 2][:, None]
     bags = bag(centered(X, np.zeros(D)), y, None, 4, False, default_rng(1))
     shape = bumps_in(bags, (0,), np.eye(D), np.zeros(D), default_rng(2))
-    chosen = choose(bags, 0, shape, default_rng(3))
+    chosen = choose(bags, 0, shape, default_rng(3), one_by_one)
     trial = Trial(bags, shape, bags.training(0), np.r_[bags.folds[0]])
     errors = {mix: trial.error(replace(chosen, mix=mix)) for mix in (0.0, 0.5, 1.0)}
     assert errors[chosen.mix] == min(errors.values())
     # Steps along columns are for absolute distances alone, a cone is not.
     assert (chosen.mix == 1.0) == (seed % 2 == 0)
-    problem = DualRidge(bags, (0,), Bumps(shape.centres, shape.distances, chosen.reach, chosen.mix))
+    problem = DualRidge(
+        bags, (0,), Bumps(shape.centres, shape.distances, chosen.reach, chosen.mix), one_by_one
+    )
     wrong = problem.fit(0, chosen.penalty).held_out - bags.y[bags.folds[0]]
     assert trial.error(chosen) == pytest.approx(np.square(wrong).sum(), rel=1e-2)
     noisy = bag(bags.x, y + 9 * rng.standard_normal(y.shape), None, 4, False, default_rng(1))
-    assert choose(noisy, 0, shape, default_rng(3)).penalty > chosen.penalty
+    assert choose(noisy, 0, shape, default_rng(3), one_by_one).penalty > chosen.penalty
 
 
 @pytest.mark.parametrize("start", [1e-6, 1e3])
 def test_the_penalty_is_refined_from_either_side(start):
     bags = table(n=150, outputs=1)
     bags.y[...] += 0.5 * default_rng(5).standard_normal(bags.y.shape)
-    problem = DualRidge(bags, (0,), shaped(bags, (0,)))
+    problem = DualRidge(bags, (0,), shaped(bags, (0,)), one_by_one)
 
     def error(s):
         return np.square(problem.fit(0, s).held_out - bags.y[bags.folds[0]]).sum()
 
-    refined = refined_penalty(bags, 0, problem, start, ALWAYS)
+    refined = refined_penalty(bags, 0, problem, start, RUN)
     assert error(refined) < error(start)
     assert error(refined) <= min(error(refined * 10), error(refined / 10))
-    assert refined_penalty(bags, 0, problem, start, partial(bool, 0)) == start
+    assert refined_penalty(bags, 0, problem, start, NO_TIME) == start
 
 
 def test_without_noise_the_penalty_falls_only_as_far_as_single_precision_reaches():
     bags = table(n=200, outputs=1)
     smooth = bag(bags.x, bags.x[:, :1] ** 2, None, 3, False, default_rng(1))
-    problem = DualRidge(smooth, (0,), shaped(smooth, (0,)))
-    refined = refined_penalty(smooth, 0, problem, 1e-3, ALWAYS)
+    problem = DualRidge(smooth, (0,), shaped(smooth, (0,)), one_by_one)
+    refined = refined_penalty(smooth, 0, problem, 1e-3, RUN)
     assert refined >= kernel_module.SMALLEST * 200
 
 
@@ -201,7 +208,7 @@ def test_a_fit_predicts_out_of_fold_what_its_pieces_do(monkeypatch, shared, most
     monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 25)
     bags = table(outputs=2)
     metrics = (np.eye(D),) * len(bags.groups)
-    fit = fit_kernel(bags, metrics, default_rng(0), ALWAYS)
+    fit = fit_kernel(bags, metrics, default_rng(0), RUN)
     raw = np.zeros((len(bags.y), len(bags.members), 2))
     for piece in fit.pieces:
         predicted = piece.features.between(bags.x[:, :-1], piece.features.centres) @ piece.C
@@ -210,7 +217,7 @@ def test_a_fit_predicts_out_of_fold_what_its_pieces_do(monkeypatch, shared, most
     np.testing.assert_allclose(fit.out_of_fold, bags.out_of_fold(raw), atol=1e-3)
     error = np.square(fit.out_of_fold - bags.y[bags.held_out()]).mean()
     assert error < 0.7 * bags.y.var(axis=0).mean()
-    assert fit_kernel(bags, metrics, default_rng(0), partial(bool, 0)) is None
+    assert fit_kernel(bags, metrics, default_rng(0), NO_TIME) is None
 
 
 def test_memory_does_not_grow_with_rows_times_centres(monkeypatch):
@@ -221,7 +228,7 @@ def test_memory_does_not_grow_with_rows_times_centres(monkeypatch):
     bags = table(n=20_000, outputs=1)
     bumps = shaped(bags, bags.groups[0])
     tracemalloc.start()
-    PrimalRidge(bags, bags.groups[0], bumps).fit(0, 0.1)
+    PrimalRidge(bags, bags.groups[0], bumps, one_by_one).fit(0, 0.1)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 0.5 * len(bags.y) * bumps.width * np.dtype(np.float32).itemsize

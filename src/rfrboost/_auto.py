@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
-from rfrboost._bagged import Boosted, Piece, Settings, boost_members
+from rfrboost._bagged import Boosted, Run, boost_members
 from rfrboost._bags import Bags, bag, bag_apart
 from rfrboost._blas import product
 from rfrboost._boost import LayerRecord, Watch
@@ -22,13 +22,12 @@ from rfrboost._gradients import input_gradient
 from rfrboost._kernel import KernelFit, KernelPiece, fit_kernel
 from rfrboost._losses import Loss
 from rfrboost._network import Head, Layer, LayerFeatures, LowRankStep, Network, centered
+from rfrboost._pieces import Piece, Settings
 from rfrboost._rows import content_order
 from rfrboost._stacking import stack
-from rfrboost._threads import one_thread
-from rfrboost._typing import Array, frozen
+from rfrboost._threads import team
+from rfrboost._typing import Array, Indices, frozen
 
-# Up to this many rows one thread is enough.
-FEW_ROWS = 5000
 # Rows whose gradients say how much each column matters.
 IMPORTANCE_ROWS = 64
 # Penalties of the linear start, from none to speak of to nearly a constant.
@@ -83,28 +82,29 @@ def fit_auto(
     def more_time() -> bool:
         return perf_counter() < deadline
 
-    with one_thread(len(y) <= FEW_ROWS):
+    with team() as together:
+        run = Run(together, more_time, watch)
         start = constants(bags, loss)
         line = linear_settings(plan, bags)
-        linear = boost_members(bags, start, loss, line, rng, more_time, ignore)
+        linear = boost_members(bags, start, loss, line, rng, replace(run, watch=ignore))[0]
         start = start + linear_raw(bags, linear)
-        boosted: list[Boosted] = []
+        families: list[list[Boosted]] = []
         for sampler in plan.samplers:
-            if more_time() or not boosted:
+            if more_time() or not families:
                 own = settings(plan, bags, sampler)
-                boosted.append(boost_members(bags, start, loss, own, rng, more_time, watch))
-    kernel = None
-    if plan.bumps and loss.least_squares and more_time():
-        metrics = boosted[0].metrics if boosted else linear.metrics
-        with one_thread(len(y) <= FEW_ROWS):
-            kernel = fit_kernel(bags, metrics, rng, more_time)
+                families.append(boost_members(bags, start, loss, own, rng, run))
+        kernel = None
+        if plan.bumps and loss.least_squares and more_time():
+            metrics = families[0][0].metrics if families else linear.metrics
+            kernel = fit_kernel(bags, metrics, rng, run)
 
+    boosted = [under_a_penalty for family in families for under_a_penalty in family]
     held = bags.held_out()
     of_kernel = [] if kernel is None else [kernel.out_of_fold]
     out_of_fold = np.stack([*(f.out_of_fold for f in (linear, *boosted)), *of_kernel])
     v, b = stack(list(out_of_fold), bags.y[held], bags.w[held], loss)
     network = assemble(bags, mean, loss, linear, boosted, kernel, v, b)
-    rounds = tuple(record for family in boosted for record in family.rounds)
+    rounds = tuple(record for family in families for record in family[0].rounds)
     if validation is not None:
         return AutoFit(network, None, rounds)
     combined = np.full((len(y), len(b)), np.nan)
@@ -203,15 +203,10 @@ def assemble(
     for piece in linear.layers[0] if linear.layers else ():
         into = member_columns(bags, piece.group, d)
         matrix[:, into] += of_linear * np.vstack([piece.C, piece.c])
-    layers = [
-        as_layer(piece, weight, bags, d)
-        for family, weight in zip(boosted, v[1 : 1 + len(boosted)], strict=True)
-        for layer in family.layers
-        for piece in layer
-        if weight > 0
-    ]
+    pieces: list[Piece | KernelPiece] = [*weighted_pieces(boosted, v[1 : 1 + len(boosted)])]
     if kernel is not None and v[-1] > 0:
-        layers += [as_layer(piece, v[-1], bags, d) for piece in kernel.pieces]
+        pieces += [replace(p, C=frozen(v[-1] * p.C), c=frozen(v[-1] * p.c)) for p in kernel.pieces]
+    layers = [as_layer(piece, bags, d) for piece in pieces]
     average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])
     head = Head(frozen(average))
     initial = DenseFeatures(frozen(matrix), "identity")
@@ -223,18 +218,33 @@ def member_columns(bags: Bags, group: tuple[int, ...], d: int) -> Array:
     return np.concatenate([np.arange(d) + d * k for k in group])
 
 
-def as_layer(piece: Piece | KernelPiece, weight: float, bags: Bags, d: int) -> Layer:
+def weighted_pieces(boosted: list[Boosted], weights: Array) -> list[Piece]:
+    """The layers of all, weighted; those of two penalties on the same features are one."""
+    sums: dict[int, Piece] = {}
+    for family, weight in zip(boosted, weights, strict=True):
+        for piece in (piece for layer in family.layers for piece in layer if weight > 0):
+            C, c = weight * piece.C, weight * piece.c
+            same = sums.get(id(piece.features))
+            if same is not None:
+                C, c = C + same.C, c + same.c
+            sums[id(piece.features)] = replace(piece, C=frozen(C), c=frozen(c))
+    return list(sums.values())
+
+
+def as_layer(piece: Piece | KernelPiece, bags: Bags, d: int) -> Layer:
     """A piece as a layer that moves the columns of its own members."""
     V = np.zeros((len(bags.members) * d, piece.C.shape[1]))
-    V[member_columns(bags, piece.group, d), np.arange(piece.C.shape[1])] = weight
+    V[member_columns(bags, piece.group, d), np.arange(piece.C.shape[1])] = 1.0
     C = frozen(piece.C.astype(piece.features.dtype))
     return Layer(LayerFeatures(None, piece.features), LowRankStep(C, piece.c, frozen(V)), None)
 
 
-def importances(network: Network, X: Array, w: Array | None) -> Array | None:
+def importances(network: Network, X: Array, w: Array | None, sources: Indices) -> Array | None:
     """Each column's share of the mean squared input gradient, in units of its own deviation.
 
-    None where some features have no derivative.
+    ``sources`` says what each column is made of. Columns of one source vary together: what they
+    count for, summed over them, is the variance of the model's linear part in all of them, so
+    that it does not matter how a source was encoded. None where some features have no derivative.
     """
     maps = [m for layer in network.layers for m in layer.features.maps]
     if not all(hasattr(m, "pullback") for m in maps):
@@ -246,7 +256,15 @@ def importances(network: Network, X: Array, w: Array | None) -> Array | None:
     mean = np.average(X, axis=0, weights=w)
     deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
     gradient = input_gradient(averaged(network), X[rows]) * deviation[:, None]
-    shares = np.square(gradient / (np.abs(gradient).max() or 1.0)).sum(axis=(0, 2))
+    gradient /= np.abs(gradient).max() or 1.0
+    moved = gradient.copy()
+    for source in np.flatnonzero(np.bincount(sources) > 1):
+        own = np.flatnonzero(sources == source)
+        Z = (X[:, own] - mean[own]) / np.where(deviation[own] > 0, deviation[own], 1.0)
+        weighted = Z if w is None else Z * w[:, None]
+        correlation = product(Z.T, weighted) / (len(X) if w is None else w.sum())
+        moved[:, own] = np.einsum("jk,nkd->njd", correlation, gradient[:, own])
+    shares = (gradient * moved).sum(axis=(0, 2))
     return shares / (shares.sum() or 1.0)
 
 

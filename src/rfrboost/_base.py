@@ -21,7 +21,7 @@ from rfrboost._network import Network
 from rfrboost._plan import MOST_LAYERS, is_automatic, plan_for
 from rfrboost._progress import Progress
 from rfrboost._saving import SavedEstimator
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Indices
 
 
 def in_units(record: LayerRecord, scale: float, degree: int) -> LayerRecord:
@@ -87,9 +87,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
             # Of every family the layers that were kept; those tried after them are forgotten.
             history = [asdict(in_units(r, scale, loss.degree or 0)) for r in fit.rounds]
             self.network_ = fit.network
-            shares = importances(fit.network, data.X, data.w)
+            sources = self._sources(data.X.shape[1])
+            shares = importances(fit.network, data.X, data.w, sources)
             if shares is not None:
-                self.feature_importances_ = self._by_column(shares)
+                by_column = np.bincount(sources, shares, self.n_features_in_)
+                self.feature_importances_ = np.maximum(by_column, 0.0)
             out_of_fold = fit.out_of_fold
         else:
             refuse_validation(data)
@@ -104,11 +106,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         tags.input_tags.allow_nan = tags.input_tags.sparse = self._prepares()
         return tags
 
-    def _by_column(self, shares: Array) -> Array:
-        """Shares of encoded columns as shares of the table's own."""
-        if self._encoder is None:
-            return shares
-        return np.bincount(self._encoder.sources, shares, self.n_features_in_).astype(float)
+    def _sources(self, width: int) -> Indices:
+        """For every column that the network sees, the number of the column it is made of."""
+        return (
+            np.arange(width) if self._encoder is None else np.array(self._encoder.sources, np.intp)
+        )
 
     def _watch(
         self, history: list[dict[str, float]], n_layers: int, scale: float, loss: Loss

@@ -137,10 +137,10 @@ class SWIM:
 
     Each neuron is steepest between two training points: its pre-activation is −c at x⁽¹⁾ and
     +c at x⁽²⁾ (0 and 2c for relu). Pairs are drawn in proportion to ‖Δy‖ / ‖Δz‖, or uniformly.
-    ``scale`` is c, or the two ends of a range from which every neuron draws its own.
+    ``scale`` is c.
     """
 
-    scale: float | tuple[float, float]
+    scale: float
     activation: str
     pair_sampling: str = "gradient"
 
@@ -165,18 +165,13 @@ class SWIM:
         second, first = np.divmod(draw(density.ravel(order="F"), n_features, rng), half)
         delta = Z[half:][second] - Z[:half][first]
         distance = np.maximum(np.linalg.norm(delta, axis=1), closest)
-        scale: Any = self.scale
-        if isinstance(self.scale, tuple):
-            scale = rng.uniform(self.scale[0], self.scale[1], n_features)
-        return self._neurons(Z[:half][first], delta, distance, scale)
+        return self._neurons(Z[:half][first], delta, distance)
 
-    def _neurons(
-        self, first: Array, delta: Array, distance: Array, scale: float | Array
-    ) -> DenseFeatures:
+    def _neurons(self, first: Array, delta: Array, distance: Array) -> DenseFeatures:
         """Equation (eqSWIMWeights): c₂ = high − low, c₁ = −low."""
-        low, high = (scale * c for c in ACTIVATIONS[self.activation].swim)
-        squared = np.where(distance > 0, distance, 1.0)[:, None]
-        directions = np.reshape(high - low, (-1, 1)) * (delta / squared) / squared
+        low, high = (self.scale * c for c in ACTIVATIONS[self.activation].swim)
+        apart = np.where(distance > 0, distance, 1.0)[:, None]
+        directions = (high - low) * (delta / apart) / apart
         offsets = low - np.einsum("ij,ij->i", directions, first)
         return DenseFeatures(frozen(np.vstack([directions.T, offsets])), self.activation)
 

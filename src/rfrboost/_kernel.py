@@ -5,7 +5,6 @@ bumps around a sample of them are features like any others (Nyström). The mixtu
 the bumps' reach and the penalty are chosen on a sample, by the error on held-out rows.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product as combinations
@@ -13,11 +12,12 @@ from itertools import product as combinations
 import numpy as np
 from numpy.random import Generator
 
+from rfrboost._bagged import Run
 from rfrboost._bags import Bags
 from rfrboost._blas import gram, product
 from rfrboost._bumps import LARGEST, Bumps, bumps_of, measured, single, two_valued
 from rfrboost._solve import solve, solve_kernel
-from rfrboost._threads import one_thread
+from rfrboost._threads import Team
 from rfrboost._typing import Array, Indices, frozen
 
 # Up to this many rows every row is a centre; of more, this many are drawn.
@@ -32,6 +32,8 @@ PENALTIES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 SMALLEST = 1e-9
 # Rows of bumps computed at a time when there are more rows than centres.
 CHUNK = 4096
+# Rows of a square matrix of bumps that one of a team computes at a time.
+STRIP = 512
 # Added to the normal equations of few centres, in units of their mean diagonal: rounding.
 FLOOR = 1e-12
 
@@ -64,42 +66,44 @@ class Choice:
 
 
 def fit_kernel(
-    bags: Bags, metrics: tuple[Array, ...], rng: Generator, more_time: Callable[[], bool]
+    bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run
 ) -> KernelFit | None:
     """Fit all members, each group in its own metric; None when time runs out on the way."""
     spans = two_valued(bags.x[:, :-1])
     shapes = [
         bumps_in(bags, group, L, spans, rng) for group, L in zip(bags.groups, metrics, strict=True)
     ]
-    with one_thread(True):
-        choice = choose(bags, bags.groups[0][0], shapes[0], rng)
+    choice = choose(bags, bags.groups[0][0], shapes[0], rng, run.team)
+    across, within = run.over_groups(bags)
     ridge = DualRidge if len(bags.y) <= MOST_CENTRES else PrimalRidge
-    raw = np.zeros((len(bags.y), len(bags.members), bags.y.shape[1]))
-    pieces: list[KernelPiece] = []
-    penalty = choice.penalty
-    for group, shape in zip(bags.groups, shapes, strict=True):
+
+    def problem(i: int, team: Team) -> "DualRidge | PrimalRidge":
+        shape = shapes[i]
         bumps = Bumps(shape.centres, shape.distances, choice.reach, choice.mix)
-        problem = ridge(bags, group, bumps)
-        if not pieces:
-            penalty = refined_penalty(bags, group[0], problem, choice.penalty, more_time)
-        fits = []
-        for k in group:
-            fits.append(problem.fit(k, penalty))
-            raw[bags.folds[k], k] = fits[-1].held_out
-            if not more_time():
-                return None
-        C = np.hstack([fit.C for fit in fits]).astype(np.float32)
-        c = np.concatenate([fit.c for fit in fits])
+        return ridge(bags, bags.groups[i], bumps, team)
+
+    first = problem(0, run.team)
+    penalty = refined_penalty(bags, bags.groups[0][0], first, choice.penalty, run)
+
+    def fit(i: int) -> list[MemberFit]:
+        own = first if i == 0 else problem(i, within)
+        return within(lambda k: own.fit(k, penalty) if run.more_time() else None, bags.groups[i])
+
+    fits = across(fit, range(len(shapes)))
+    if any(fit is None for group in fits for fit in group):
+        return None
+    pieces = []
+    for group, shape, own in zip(bags.groups, shapes, fits, strict=True):
+        C = np.hstack([fit.C for fit in own]).astype(np.float32)
+        c = np.concatenate([fit.c for fit in own])
+        bumps = Bumps(shape.centres, shape.distances, choice.reach, choice.mix)
         pieces.append(KernelPiece(group, bumps, frozen(C), frozen(c)))
-    return KernelFit(tuple(pieces), bags.out_of_fold(raw))
+    held_out = [fit.held_out for group in fits for fit in group]
+    return KernelFit(tuple(pieces), np.vstack(held_out))
 
 
 def refined_penalty(
-    bags: Bags,
-    member: int,
-    problem: "DualRidge | PrimalRidge",
-    penalty: float,
-    more_time: Callable[[], bool],
+    bags: Bags, member: int, problem: "DualRidge | PrimalRidge", penalty: float, run: Run
 ) -> float:
     """Go down, or else up, by factors of ten while one member's held-out error falls.
 
@@ -111,9 +115,10 @@ def refined_penalty(
         wrong = problem.fit(member, s).held_out - bags.y[held]
         return float(bags.w[held] @ np.square(wrong).sum(axis=1))
 
+    run.team(error, [s for s in (0.1 * penalty, penalty) if s > lowest])  # kept by the problem
     best, least = penalty, error(penalty)
     for factor in (0.1, 10.0):
-        while best * factor > lowest and more_time() and (now := error(best * factor)) < least:
+        while best * factor > lowest and run.more_time() and (now := error(best * factor)) < least:
             best, least = best * factor, now
         if best != penalty:
             break
@@ -130,17 +135,23 @@ def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Ge
     return Bumps(frozen(single(X[centres], LARGEST)), distances, 1.0, 0.0)
 
 
-def choose(bags: Bags, member: int, shape: Bumps, rng: Generator) -> Choice:
+def choose(bags: Bags, member: int, shape: Bumps, rng: Generator, team: Team) -> Choice:
     """The best setting on a sample: first reach and penalty, then the mixture with its penalty."""
     train = bags.sample(bags.training(member), SAMPLE_ROWS, rng)
     test = bags.sample(np.r_[bags.folds[member]], SAMPLE_ROWS, rng)
     trial = Trial(bags, shape, train, test)
     sums = [len(train) * penalty for penalty in PENALTIES]
-    first = min((Choice(0.5, h, s) for h, s in combinations(REACHES, sums)), key=trial.error)
+
+    def best(choices: list[Choice]) -> Choice:
+        team(trial.error, choices)  # kept by the trial
+        return min(choices, key=trial.error)
+
+    first = best([Choice(0.5, h, s) for h, s in combinations(REACHES, sums)])
     i = sums.index(first.penalty)
     near = sums[max(i - 1, 0) : i + 2]
-    others = (Choice(mix, first.reach, s) for mix, s in combinations((0.0, 1.0), near))
-    return min((first, *others), key=trial.error)
+    return best(
+        [first, *(Choice(mix, first.reach, s) for mix, s in combinations((0.0, 1.0), near))]
+    )
 
 
 class Trial:
@@ -184,14 +195,25 @@ class MemberFit:
     held_out: Array
 
 
+def bumps_between(bumps: Bumps, X: Array, team: Team) -> Array:
+    """The bumps among rows, some rows at a time."""
+    K = np.empty((len(X), len(X)), np.float32)
+
+    def fill(i: int) -> None:
+        K[i : i + STRIP] = bumps.between(X[i : i + STRIP], X)
+
+    team(fill, range(0, len(X), STRIP))
+    return K
+
+
 class DualRidge:
     """Every row the group sees is a centre: (K + s·diag(1/w))a = y."""
 
-    def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps) -> None:
+    def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps, team: Team) -> None:
         self.bags, self.bumps, self.alone = bags, bumps, len(group) == 1
         self.seen = bags.seen(group)
         self.X = bags.x[:, :-1]
-        self.K = bumps.between(self.X[self.seen], self.X[self.seen])
+        self.K = bumps_between(bumps, self.X[self.seen], team)
         self.done: dict[tuple[int, float], MemberFit] = {}
 
     def fit(self, member: int, penalty: float) -> MemberFit:
@@ -215,20 +237,24 @@ class DualRidge:
 class PrimalRidge:
     """Few centres, many rows: (KᵀWK + s·M)C = KᵀWy, M the bumps among the centres."""
 
-    def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps) -> None:
+    def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps, team: Team) -> None:
         self.bags, self.bumps = bags, bumps
         m, d, folds = bumps.width, bags.y.shape[1], len(bags.folds)
-        self.M = bumps.between(bumps.centres, bumps.centres).astype(float)
+        self.M = bumps_between(bumps, bumps.centres, team).astype(float)
         self.ff = [np.zeros((m, m), order="F") for _ in range(folds)]
         self.fr = [np.zeros((m, d + 1)) for _ in range(folds)]
         y1 = np.hstack([bags.y, np.ones((len(bags.y), 1))])
-        for k, s in bags.blocks():
-            root = np.sqrt(bags.w[s])[:, None]
-            # In double precision: a Gram matrix squares the kernel's condition.
-            B = np.asfortranarray(bumps.between(bags.x[s, :-1], bumps.centres), dtype=float)
-            B *= root
-            self.ff[k] += gram(B)
-            self.fr[k] += product(B.T, root * y1[s])
+
+        def add_fold(k: int) -> None:
+            for s in (s for fold, s in bags.blocks() if fold == k):
+                root = np.sqrt(bags.w[s])[:, None]
+                # In double precision: a Gram matrix squares the kernel's condition.
+                B = np.asfortranarray(bumps.between(bags.x[s, :-1], bumps.centres), dtype=float)
+                B *= root
+                self.ff[k] += gram(B)
+                self.fr[k] += product(B.T, root * y1[s])
+
+        team(add_fold, range(folds))
         self.sums = [bags.w[f] @ y1[f] for f in bags.folds]
 
     def fit(self, member: int, penalty: float) -> MemberFit:

@@ -16,8 +16,9 @@ from rfrboost._blas import product
 from rfrboost._features import DenseFeatures, Sampler
 from rfrboost._typing import Array, frozen
 
-# Rows whose gradients are averaged.
-METRIC_ROWS = 256
+# Rows whose gradients are averaged: too few, and where two of thirty inputs matter together they are
+# not found on every seed.
+METRIC_ROWS = 1024
 # What every direction keeps, in units of the average one: a direction that has not been tried is
 # not known to be useless.
 FLOOR = 0.1

@@ -5,6 +5,7 @@ small matrices, and solvers see nothing else.
 """
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,16 @@ class Moments:
         if self.rr is not None:
             self.rr += rr1[:-1, :-1]
 
+    def take(self, part: "Moments") -> None:
+        """Take in the rows of another."""
+        self.weight += part.weight
+        self.f += part.f
+        self.r += part.r
+        self.ff += part.ff
+        self.fr += part.fr
+        if self.rr is not None:
+            self.rr += part.rr
+
     def center(self) -> None:
         """Turn second moments into those about the mean: what an intercept leaves to fit.
 
@@ -71,14 +82,11 @@ class Moments:
 
 def merged(parts: Iterable[Moments]) -> Moments:
     """The moments of all rows of several."""
-    parts = list(parts)
-    total = Moments(len(parts[0].f), len(parts[0].r), parts[0].rr is not None)
-    for part in parts:
-        total.weight += part.weight
-        total.f += part.f
-        total.r += part.r
-        total.ff += part.ff
-        total.fr += part.fr
-        if total.rr is not None:
-            total.rr += part.rr
+    first, *others = parts
+    total = copy(first)
+    for name in ("f", "r", "ff", "fr", "rr"):
+        own = getattr(first, name)
+        setattr(total, name, None if own is None else own.copy(order="K"))
+    for part in others:
+        total.take(part)
     return total

@@ -5,17 +5,19 @@ from typing import Any
 from rfrboost._auto import LINEAR_PENALTIES, Plan
 from rfrboost._edge import is_auto
 from rfrboost._losses import Loss
-from rfrboost._parameters import CAREFUL, feature_counts, sampler_for, scaled_penalty
+from rfrboost._parameters import feature_counts, sampler_for, scaled_penalty
 
 # Fewer rows than this are too few to hold any out: one careful network is fitted to all of them.
 FEWEST_ROWS = 50
 # The most layers, unless held-out rows stop the fit before.
 MOST_LAYERS = 40
 LEARNING_RATE = 0.6
-STEP_PENALTIES = (1e-1, 1e-3, 1e-5, 1e-7)
-# Every neuron draws its own scale from this range.
-FEATURE_SCALES = (0.25, 1.5)
-FIXED_SCALE = CAREFUL["feature_scale"]
+# One for what is noisy, one for what is less so; how much each counts is decided in the end.
+# Classes are noisier than numbers: a label says only on which side a row lies.
+STEP_PENALTIES = (1e-3, 1e-6)
+CLASS_PENALTIES = (1e-2, 1e-4)
+# Bent enough for inputs to be found that matter together only.
+FEATURE_SCALE = 0.7
 
 # Dense and sparse boosted members, and members of bumps.
 BUMPS = "bumps"
@@ -67,22 +69,16 @@ def families_of(features: Any) -> tuple[Any, ...]:
     return tuple(name for name in FAMILIES if name in features)
 
 
-def scale_of(params: Any, family: Any) -> float | tuple[float, float]:
-    """The scale of a family's features; SWIM neurons can each have their own."""
-    if not is_auto(params.feature_scale):
-        return params.feature_scale
-    return FEATURE_SCALES if isinstance(family, str) and family in FAMILIES else FIXED_SCALE
-
-
 def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: int) -> Plan:
     """The plan that an estimator's parameters describe."""
     families = families_of(params.features)
     linear: tuple[float, ...] = LINEAR_PENALTIES
-    steps: tuple[float, ...] = STEP_PENALTIES
+    steps: tuple[float, ...] = CLASS_PENALTIES if strata else STEP_PENALTIES
     if not is_auto(params.l2_head):
         linear = (scaled_penalty(params.l2_head, loss, target_scale),)
     if not is_auto(params.l2_step):
         steps = (float(params.l2_step),)
+    scale = FEATURE_SCALE if is_auto(params.feature_scale) else params.feature_scale
     return Plan(
         loss=loss,
         n_bags=params.n_bags,
@@ -93,7 +89,7 @@ def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: i
         linear_penalties=linear,
         step_penalties=steps,
         samplers=tuple(
-            sampler_for(family, scale_of(params, family), params.activation, params.pair_sampling)
+            sampler_for(family, scale, params.activation, params.pair_sampling)
             for family in families
             if not (isinstance(family, str) and family == BUMPS)
         ),

@@ -54,8 +54,8 @@ class RFRBoostRegressor(NetworkRegressor):
         ensemble's features are all of x, as many as these together. Fixed: (512, 512).
     feature_scale : float or "auto", default="auto"
         For SWIM the constant c: a neuron's pre-activation is −c and +c at its two points. For
-        the others the scale of the weights. In the ensemble "auto" lets every SWIM neuron draw
-        its own; fixed: 0.5.
+        the others the scale of the weights. "auto" is 0.7 in the
+        ensemble; fixed: 0.5.
     pair_sampling : {"gradient", "uniform"}, default="gradient"
         SWIM pairs in proportion to ‖Δy‖/‖ΔΦ‖, or uniformly.
     activation : {"tanh", "relu", "sigmoid", "sin", "cos"}, default="tanh"

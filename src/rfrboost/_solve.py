@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.blas import dsymm, dsymv
-from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
 from rfrboost._blas import product
+from rfrboost._lapack import potrf, potrs
 from rfrboost._typing import Array
 
 # A pivot below this share of its diagonal entry is rounding noise, per unit of dimension.
@@ -44,10 +44,10 @@ def _shifted(G: Array, s: float, dtype: type[np.floating]) -> Array:
 
 
 def _solve_cholesky(G: Array, s: float, B: Array) -> Array | None:
-    L, failed = dpotrf(_shifted(G, s, np.float64), lower=1, clean=0, overwrite_a=1)
-    if failed or not _well_determined(L, G, s):
+    L = _shifted(G, s, np.float64)
+    if not potrf(L) or not _well_determined(L, G, s):
         return None
-    X, _ = dpotrs(L, B, lower=1)
+    X = potrs(L, B)
     return X if np.isfinite(X).all() else None
 
 
@@ -59,8 +59,8 @@ def _well_determined(L: Array, G: Array, s: float) -> bool:
 
 def _solve_refined(G: Array, s: float, B: Array) -> Array | None:
     """Single-precision Cholesky as the solver of an iterative refinement; None if it stalls."""
-    L, failed = spotrf(_shifted(G, s, np.float32), lower=1, clean=0, overwrite_a=1)
-    return None if failed else _refined(L, lambda X: multiply(G, X), s, B)
+    L = _shifted(G, s, np.float32)
+    return _refined(L, lambda X: multiply(G, X), s, B) if potrf(L) else None
 
 
 def _refined(
@@ -73,8 +73,7 @@ def _refined(
         if size <= goal * whole:
             return X
         # Scaled to size one, because residuals shrink below what single precision can hold.
-        correction, _ = spotrs(L, (residual / size).astype(np.float32), lower=1)
-        X = X + size * correction
+        X = X + size * potrs(L, residual / size)
         residual = B - times(X) - s * X
         size, previous = norm(residual), size
         if not size < 0.5 * previous:
@@ -88,9 +87,9 @@ def solve_kernel(K: Array, held: slice, s: float, B: Array) -> Array:
     A single-precision factor, refined with products summed in double until the residual is below
     any noise in B; ``solve`` where that stalls. K itself stays as it is: it may be large.
     """
-    A = without(K, held)
-    np.einsum("ii->i", A)[...] += np.float32(s)
-    L, failed = spotrf(A, lower=1, clean=0, overwrite_a=1)
+    L = without(K, held)
+    np.einsum("ii->i", L)[...] += np.float32(s)
+    positive = potrf(L)
 
     def times(X: Array) -> Array:
         zeros = np.zeros((held.stop - held.start, X.shape[1]))
@@ -98,7 +97,7 @@ def solve_kernel(K: Array, held: slice, s: float, B: Array) -> Array:
         moved = in_double(K, whole)
         return np.vstack([moved[: held.start], moved[held.stop :]])
 
-    X = None if failed else _refined(L, times, s, B, KERNEL_REFINED)
+    X = _refined(L, times, s, B, KERNEL_REFINED) if positive else None
     return X if X is not None else solve(without(K, held).astype(float), s, B)
 
 

@@ -24,11 +24,11 @@ class SparseSWIM:
     """SWIM neurons of few columns, drawn in proportion to how far the column spreads.
 
     Each neuron is placed between two rows that differ in its columns, drawn in proportion to
-    ‖Δy‖ / ‖Δz‖ among a few pairs. ``scale`` is c, or a range from which every neuron draws its own.
+    ‖Δy‖ / ‖Δz‖ among a few pairs. ``scale`` is c.
     ``axis_aligned`` says that a metric may stretch columns but not turn them.
     """
 
-    scale: float | tuple[float, float]
+    scale: float
     activation: str
     axis_aligned = True
 
@@ -45,17 +45,13 @@ class SparseSWIM:
         steepness = np.sqrt(np.einsum("ijk,ijk->ij", change, change))
         pair = chosen_pairs(steepness, distance, rng)
         own = np.arange(n_features)
-        return self._neurons(first[own, pair], delta[own, pair], distance[own, pair], rng)
+        return self._neurons(first[own, pair], delta[own, pair], distance[own, pair])
 
-    def _neurons(
-        self, first: Array, delta: Array, distance: Array, rng: Generator
-    ) -> DenseFeatures:
+    def _neurons(self, first: Array, delta: Array, distance: Array) -> DenseFeatures:
         """Equation (eqSWIMWeights) in a neuron's own columns; one without a pair is constant."""
-        ends = self.scale if isinstance(self.scale, tuple) else (self.scale, self.scale)
-        c = rng.uniform(ends[0], ends[1], len(first))
-        low, high = (c * constant for constant in ACTIVATIONS[self.activation].swim)
+        low, high = (self.scale * c for c in ACTIVATIONS[self.activation].swim)
         apart = np.where(distance > 0, distance, np.inf)[:, None]
-        directions = (high - low)[:, None] * (delta / apart) / apart
+        directions = (high - low) * (delta / apart) / apart
         offsets = low - np.einsum("ij,ij->i", directions, first)
         return DenseFeatures(frozen(np.vstack([directions.T, offsets])), self.activation)
 

@@ -7,12 +7,9 @@ lines go; when all are gone, so may this file.
 PAGES: list[str] = [
     "cli.md",  # the command line
     "guide/intervals.md",  # intervals, sets and quantiles
-    "guide/plots.md",  # inspection
     "guide/exports.md",  # ONNX
-    "inspection.rst",  # inspection
 ]
 EXAMPLES: list[str] = [
     "plot_regression",  # intervals
-    "plot_explain",  # inspection
     "plot_onnx",  # the command line and ONNX
 ]

@@ -27,14 +27,14 @@ def sharp(X):
 
 
 # %%
-# Six columns of which two matter, 1,000 rows to learn from, a little noise, both models as they
+# Six columns of which two matter, 800 rows to learn from, a little noise, both models as they
 # come.
 
 rng = np.random.default_rng(0)
-X = rng.uniform(-1, 1, (6000, 6))
+X = rng.uniform(-1, 1, (4000, 6))
 noise = 0.2 * rng.standard_normal(len(X))
-train, test = slice(0, 1000), slice(1000, None)
-side = np.linspace(-1, 1, 101)
+train, test = slice(0, 800), slice(800, None)
+side = np.linspace(-1, 1, 81)
 grid = np.zeros((side.size**2, 6))
 grid[:, :2] = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
 

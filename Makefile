@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-torch lint bench replay clean
+.PHONY: demo test test-torch lint bench replay docs wheel-test clean
 
 # One stamp a set of extras, so that the demo does not wait for the test tools.
 $(VENV)/%.stamp: pyproject.toml
@@ -36,5 +36,15 @@ bench: $(VENV)/bench.stamp
 replay: $(VENV)/experiments.stamp
 	$(BIN)/python -m experiments replay
 
+# The site, in docs/_build/html; a warning is an error, and examples run on one core, with the
+# environment's own commands.
+docs: $(VENV)/docs.stamp
+	PATH="$(CURDIR)/$(BIN):$$PATH" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+		$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+# The README's path for a new user, word by word: an empty directory, and nothing in it but the wheel.
+wheel-test:
+	$(PYTHON) tools/wheel_path.py
+
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache demo-output
+	rm -rf $(VENV) docs/_build docs/api docs/gallery docs/internals dist build .pytest_cache .mypy_cache .ruff_cache demo-output

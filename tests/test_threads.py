@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
+from threadpoolctl import threadpool_limits
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._network import PREDICT_ROWS
@@ -70,3 +71,17 @@ def test_callers_that_overlap_leave_the_number_of_threads_as_it_was():
         list(pool.map(work, [slice(0, 1)] * 200))
     assert seen == [{1}] * 200
     assert [library.num_threads for library in libraries()] == before
+
+
+@pytest.mark.parametrize("n", [300, 2100])
+@pytest.mark.parametrize("estimator", [RFRBoostRegressor, RFRBoostClassifier])
+def test_a_fit_is_the_same_on_any_number_of_threads(estimator, n):
+    """To the bit, whether members have draws of their own or share them."""
+    X, y = make_friedman1(n, n_features=6, random_state=0)
+    y = y if estimator is RFRBoostRegressor else np.digitize(y, [10, 18])
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            model = estimator(features=("swim", "bumps"), n_bags=3, random_state=0).fit(X, y)
+        found.append(model._raw(X[:200]))
+    np.testing.assert_array_equal(*found)

@@ -100,7 +100,9 @@ class BucketGrams:
     def __init__(self, buckets: list[Moments], team: Team) -> None:
         self.buckets, self.team = buckets, team
 
-    def solve(self, n_members: int, penalties: tuple[float, ...]) -> tuple[Array, Array]:
+    def solve(
+        self, n_members: int, penalties: tuple[float, ...], single: bool = False
+    ) -> tuple[Array, Array]:
         """C and c, a column for each of R's: penalty by penalty, member by member."""
         width = len(self.buckets[0].r)
         C, c = np.empty((len(self.buckets[0].f), width)), np.empty(width)
@@ -110,7 +112,7 @@ class BucketGrams:
             sums = self._without(member)
             sums.center()
             for penalty, own in zip(penalties, columns[:, member], strict=True):
-                C[:, own] = solve(sums.ff, sums.weight * penalty, sums.fr[:, own])
+                C[:, own] = solve(sums.ff, sums.weight * penalty, sums.fr[:, own], single)
                 c[own] = (sums.r[own] - np.einsum("i,ij->j", sums.f, C[:, own])) / sums.weight
 
         self.team(fit, range(n_members))

@@ -15,7 +15,7 @@ from rfrboost._features import Sampler
 from rfrboost._gradients import rows_gradient
 from rfrboost._heads import constant_head, fit_head
 from rfrboost._losses import Loss
-from rfrboost._metric import METRIC_ROWS, InMetric, learned_metric
+from rfrboost._metric import InMetric, learned_metric, metric_rows
 from rfrboost._network import Head, Layer, LayerFeatures, Network, Standardizer, centered, start
 from rfrboost._rows import Rows, content_order, largest_entry
 from rfrboost._steps import StepRule
@@ -166,7 +166,7 @@ def x_sampler(rows: Rows, network: Network, recipe: Recipe) -> Sampler:
     if recipe.metric == "identity" or not network.layers:
         return recipe.sampler
     rng = layer_generator(recipe.seed, METRIC_STREAM + len(network.layers))
-    drawn = rows.draw(METRIC_ROWS, rng)
+    drawn = rows.draw(metric_rows(rows.y.shape[1]), rng)
     gradients = rows_gradient(network, rows.x[drawn])
     return InMetric(recipe.sampler, learned_metric(gradients))
 

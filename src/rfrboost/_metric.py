@@ -16,9 +16,11 @@ from rfrboost._blas import product
 from rfrboost._features import DenseFeatures, Sampler
 from rfrboost._typing import Array, frozen
 
-# Rows whose gradients are averaged. With fewer, two inputs of thirty that matter together are not
-# found on every seed.
-METRIC_ROWS = 1024
+# Gradients that are averaged, one a row and output. With fewer, two inputs of thirty that matter
+# together are not found on every seed.
+METRIC_GRADIENTS = 1024
+# Rows at least, however many outputs: gradients at one row are much alike.
+FEWEST_ROWS = 256
 # What every direction keeps, in units of the average one: a direction that has not been tried is
 # not known to be useless.
 FLOOR = 0.1
@@ -26,6 +28,11 @@ FLOOR = 0.1
 DENSE_COLUMNS = 512
 # Gradients that differ by less than this share of their size differ by rounding.
 CONSTANT = 1e-9
+
+
+def metric_rows(n_outputs: int) -> int:
+    """How many rows' gradients make a metric."""
+    return max(METRIC_GRADIENTS // n_outputs, FEWEST_ROWS)
 
 
 def learned_metric(gradients: Array) -> Array:

@@ -13,7 +13,13 @@ from rfrboost._blocks import BucketGrams, FeatureBlocks
 from rfrboost._features import DenseFeatures, Sampler
 from rfrboost._linesearch import minimize_convex
 from rfrboost._losses import Loss
-from rfrboost._metric import DENSE_COLUMNS, METRIC_ROWS, InMetric, column_scales, learned_metric
+from rfrboost._metric import (
+    DENSE_COLUMNS,
+    InMetric,
+    column_scales,
+    learned_metric,
+    metric_rows,
+)
 from rfrboost._precision import bagged_dtype
 from rfrboost._rows import largest_entry
 from rfrboost._threads import Team
@@ -73,7 +79,8 @@ class Drawer:
         team: Team,
     ) -> "Drawer":
         D = bags.x.shape[1] - 1
-        probes = bags.x[bags.draw(bags.seen(group), METRIC_ROWS, rng)]
+        n_probes = metric_rows(bags.y.shape[1])
+        probes = bags.x[bags.draw(bags.seen(group), n_probes, rng)]
         L = np.eye(D) if D <= DENSE_COLUMNS else np.ones(D)
         blocks = FeatureBlocks(bags, group, team)
         slope = np.zeros((len(probes), D, 1))
@@ -122,7 +129,7 @@ def fit_piece(
     R = drawer.team(lambda both: member_residuals(bags, both[0], both[1], loss), every)
     buckets = drawer.blocks.first_pass(features, np.concatenate(R, axis=1), bags.w)
     grams = BucketGrams(buckets, drawer.team)
-    C, c = grams.solve(len(group), penalties)
+    C, c = grams.solve(len(group), penalties, single=features.dtype == np.float32)
     moves = drawer.blocks.second_pass(features, C) + c
     cut = np.split(np.arange(C.shape[1]), len(raws))
     return [

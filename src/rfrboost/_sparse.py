@@ -13,6 +13,8 @@ from rfrboost._typing import Array, frozen
 MOST_COLUMNS = 3
 # How much of the choice of columns follows their spread; the rest is even.
 BY_SPREAD = 0.75
+# Rows that tell how far columns spread.
+SPREAD_ROWS = 2000
 # Pairs of rows that a neuron is chosen from.
 CANDIDATES = 16
 # Pairs closer than this in a neuron's own columns, in units of the mean distance, are equal there.
@@ -36,7 +38,7 @@ class SparseSWIM:
         return 2 * CANDIDATES * n_features
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
-        seen = chosen_columns(Z.std(axis=0), n_features, rng)
+        seen = chosen_columns(Z[:SPREAD_ROWS].std(axis=0), n_features, rng)
         half = n_features * CANDIDATES
         first, second = (part.reshape(n_features, CANDIDATES, -1) for part in (Z[:half], Z[half:]))
         delta = (second - first) * seen[:, None, :]

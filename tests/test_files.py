@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -366,3 +367,12 @@ def test_writers_at_the_same_time(tmp_path):
     assert [w.returncode for w in writers] == [0, 0]
     assert seen == {0, 1}
     assert sorted(p.name for p in tmp_path.iterdir()) == ["0", "1", "shared"]
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    model = RFNNRegressor(5).fit(np.eye(4), np.arange(4.0))
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(ValueError, match="not a file that could be replaced"):
+            model.save(path)
+    assert (tmp_path / "pipe").is_fifo()

@@ -12,6 +12,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     and is on the disk before the rename, so that a crash cannot leave an empty file either.
     """
     target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{os.fspath(path)} is not a file that could be replaced.")
     temporary = target.with_name(f".{uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as stream:

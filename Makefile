@@ -37,8 +37,9 @@ replay: $(VENV)/experiments.stamp
 	$(BIN)/python -m experiments replay
 
 # The site, in docs/_build/html; a warning is an error, and examples run on one core, with the
-# environment's own commands.
+# environment's own commands. Pages of modules that are no more would stay: they are written anew.
 docs: $(VENV)/docs.stamp
+	rm -rf docs/api docs/internals
 	PATH="$(CURDIR)/$(BIN):$$PATH" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 		$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 

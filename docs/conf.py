@@ -3,12 +3,10 @@
 import sys
 from pathlib import Path
 
+from rfrboost import __version__
+
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "_ext"), str(HERE)]
-
-from pending import EXAMPLES, PAGES  # noqa: E402 (found through the line above)
-
-from rfrboost import __version__  # noqa: E402
+sys.path.insert(0, str(HERE / "_ext"))
 
 project = "rfrboost"
 author = "The rfrboost developers"
@@ -26,7 +24,7 @@ extensions = [
     "mathml",
     "pages",
 ]
-exclude_patterns = ["_build", "gallery/README.rst", "sg_execution_times.rst", *PAGES]
+exclude_patterns = ["_build", "gallery/README.rst", "sg_execution_times.rst"]
 nitpicky = True
 # The gallery's order is a function, which Sphinx cannot compare with that of the last build.
 suppress_warnings = ["config.cache"]
@@ -37,6 +35,8 @@ html_math_renderer = "mathml"
 
 autosummary_generate = True
 autodoc_typehints = "none"
+# Pages are the same with and without PyTorch, which is too large to ask for here.
+autodoc_mock_imports = ["torch"]
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 templates_path = ["_templates"]
@@ -49,7 +49,6 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": "|".join(["__init__", *EXAMPLES]),
     "within_subsection_order": "pages.gallery_order",
     "reset_modules": ("matplotlib", "pages.limit_time"),
     "reset_modules_order": "both",

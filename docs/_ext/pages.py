@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pending import PAGES
 from sphinx.application import Sphinx
 
 # The gallery in the order in which it should be read.
@@ -48,17 +47,12 @@ limit_time = TimeLimit()
 
 
 def read_source(app: Sphinx, page: str, source: list[str]) -> None:
-    """Point links at what a file of the repository is on the site; drop pages that are to come."""
+    """Point links at what a file of the repository is on the site."""
     text = source[0]
     for file, target in LINKS.items():
         text = re.sub(rf"\]\((?:\.\./)+{file}\)", f"]({target})", text)
     # The blank line that ends a doctest is not for readers.
-    text = re.sub(r"\n\n```(?=\n|$)", "\n```", text)
-    # A table of contents names a page by its path or, in the same folder, by its name.
-    absent = {str(Path(name).with_suffix("")) for name in PAGES}
-    absent |= {Path(name).stem for name in PAGES}
-    lines = text.split("\n")
-    source[0] = "\n".join(line for line in lines if line.strip().lstrip("/") not in absent)
+    source[0] = re.sub(r"\n\n```(?=\n|$)", "\n```", text)
 
 
 def plain_docstring(

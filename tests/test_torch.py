@@ -161,7 +161,8 @@ def test_mistakes_are_refused_in_a_sentence():
 
 def test_automatic_models_are_trained_too_centres_and_all():
     X, y = regression(600)
-    model = RFRBoostRegressor(n_bags=2, max_seconds=2, random_state=0).fit(X[:300], y[:300])
+    model = RFRBoostRegressor(features=("bumps",), n_bags=2, random_state=0)
+    model.fit(X[:300], y[:300])
     tuned = fine_tune(
         model,
         X[:300],
@@ -181,3 +182,14 @@ def test_automatic_models_are_trained_too_centres_and_all():
     assert any(name.endswith("centres") for name, _ in module.named_parameters())
     # Away from the centres: where rows nearly meet them, the model rounds distances to 0.
     check(tuned, regression(300, seed=1)[0])
+
+
+def test_what_the_fit_said_of_its_rows_goes_with_it():
+    X, y = regression(200)
+    model = RFRBoostRegressor(features=("swim",), n_bags=2, random_state=0).fit(X, y)
+    tuned = fine_tune(model, X, y - 2 * X[:, 0], n_epochs=3, random_state=0)
+    assert tuned.network_ is not model.network_
+    assert not hasattr(tuned, "oof_score_")
+    with pytest.raises(ValueError, match="trained since"):
+        tuned.predict_interval(X)
+    assert model.predict_interval(X).shape == (200, 2)

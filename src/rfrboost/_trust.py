@@ -151,8 +151,8 @@ def calibration_of(estimator: NetworkEstimator, what: str) -> Calibration:
     if is_auto(getattr(estimator, "n_layers", 0)):
         raise ValueError(
             f"{what} needs the errors on held-out rows, which this model does not have: it was "
-            "fitted to fewer than 50 rows, or its file was written before they were kept. Fit it "
-            "again to at least 50 rows."
+            "fitted to fewer than 50 rows, or trained since it was fitted, or its file was written "
+            "before they were kept. Fit it again to at least 50 rows."
         )
     raise ValueError(
         f"{what} needs the errors on held-out rows, and a single network (n_layers a number) holds "

@@ -171,5 +171,6 @@ def with_network(model: Model, module: NetworkModule | None, losses: list[float]
         )
         for name in OF_THE_FIT:
             tuned.__dict__.pop(name, None)
+        tuned._calibration = None
     tuned.fine_tuning_ = losses
     return tuned

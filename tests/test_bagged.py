@@ -1,5 +1,6 @@
 """Boosting members side by side: honest about held-out rows, and no worse for any step."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -29,7 +30,8 @@ RUN = Run(one_by_one, ALWAYS, ignore)
 
 
 def swim_settings(penalties=(1e-3,), n_layers=4, metric=True):
-    return Settings(n_layers, 0.6, 20, penalties, SWIM(1.0, "tanh"), metric)
+    swim = SWIM(1.0, "tanh")
+    return Settings(n_layers, 0.6, 20, penalties, swim, swim, metric)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -219,7 +221,7 @@ def test_the_metric_finds_the_columns_that_matter():
         bags,
         np.zeros((400, 3, 1)),
         SquaredError(),
-        Settings(12, 0.6, 100, (1e-3,), SWIM(1.0, "tanh"), True),
+        replace(swim_settings(n_layers=12), n_features=100),
         default_rng(2),
         RUN,
     )

@@ -42,6 +42,7 @@ class Plan:
     n_features: int | None
     linear_penalties: tuple[float, ...]
     step_penalties: tuple[float, ...]
+    first_samplers: tuple[Sampler, ...]
     samplers: tuple[Sampler, ...]
     bumps: bool
     learns_metric: bool
@@ -87,23 +88,22 @@ def fit_auto(
         linear = boost_members(bags, start, loss, line, rng, replace(run, watch=ignore))[0]
         start = start + linear_raw(bags, linear)
         families: list[list[Boosted]] = []
-        for sampler in plan.samplers:
+        for first, sampler in zip(plan.first_samplers, plan.samplers, strict=True):
             if more_time() or not families:
-                own = settings(plan, bags, sampler)
+                own = settings(plan, bags, first, sampler)
                 families.append(boost_members(bags, start, loss, own, rng, run))
         kernel = None
         if plan.bumps and loss.least_squares and more_time():
             metrics = families[0][0].metrics if families else linear.metrics
             kernel = fit_kernel(bags, metrics, rng, run)
-
-    boosted = [under_a_penalty for family in families for under_a_penalty in family]
-    held = bags.held_out()
-    of_kernel = [] if kernel is None else [kernel.out_of_fold]
-    out_of_fold = np.stack([*(f.out_of_fold for f in (linear, *boosted)), *of_kernel])
-    v, b = stack(list(out_of_fold), bags.y[held], bags.w[held], loss)
-    combined = np.einsum("f,fnd->nd", v, out_of_fold) + b
-    shift = loss.shift(combined, bags.y[held], bags.w[held])
-    network = assemble(bags, mean, loss, linear, boosted, kernel, v, b + shift)
+        boosted = [under_a_penalty for family in families for under_a_penalty in family]
+        held = bags.held_out()
+        of_kernel = [] if kernel is None else [kernel.out_of_fold]
+        out_of_fold = np.stack([*(f.out_of_fold for f in (linear, *boosted)), *of_kernel])
+        v, b = stack(list(out_of_fold), bags.y[held], bags.w[held], loss)
+        combined = np.einsum("f,fnd->nd", v, out_of_fold) + b
+        shift = loss.shift(combined, bags.y[held], bags.w[held])
+        network = assemble(bags, mean, loss, linear, boosted, kernel, v, b + shift)
     rounds = tuple(record for family in families for record in family[0].rounds)
     raw = np.full((len(bags.y), len(b)), np.nan)
     raw[held] = combined + shift
@@ -161,14 +161,21 @@ class Columns:
 def linear_settings(plan: Plan, bags: Bags) -> Settings:
     """The linear start is one layer whose features are the columns, taken in full."""
     D = bags.x.shape[1] - 1
-    return Settings(1, 1.0, D, plan.linear_penalties, Columns(D), False)
+    return Settings(1, 1.0, D, plan.linear_penalties, Columns(D), Columns(D), False)
 
 
-def settings(plan: Plan, bags: Bags, sampler: Sampler) -> Settings:
+def settings(plan: Plan, bags: Bags, first: Sampler, sampler: Sampler) -> Settings:
     """Half as many features as rows where rows are few."""
     p = plan.n_features or int(np.clip(len(bags.y) // 2, 64, 512))
-    penalties = plan.step_penalties
-    return Settings(plan.n_layers, plan.learning_rate, p, penalties, sampler, plan.learns_metric)
+    return Settings(
+        n_layers=plan.n_layers,
+        learning_rate=plan.learning_rate,
+        n_features=p,
+        penalties=plan.step_penalties,
+        first=first,
+        sampler=sampler,
+        learns_metric=plan.learns_metric,
+    )
 
 
 def linear_raw(bags: Bags, linear: Boosted) -> Array | float:

@@ -77,7 +77,7 @@ def fit_kernel(
     across, within = run.over_groups(bags)
     ridge = DualRidge if len(bags.y) <= MOST_CENTRES else PrimalRidge
 
-    def problem(i: int, team: Team) -> "DualRidge | PrimalRidge":
+    def problem(i: int, team: Team) -> "Ridge":
         shape = shapes[i]
         bumps = Bumps(shape.centres, shape.distances, choice.reach, choice.mix)
         return ridge(bags, bags.groups[i], bumps, team)
@@ -102,9 +102,7 @@ def fit_kernel(
     return KernelFit(tuple(pieces), np.vstack(held_out))
 
 
-def refined_penalty(
-    bags: Bags, member: int, problem: "DualRidge | PrimalRidge", penalty: float, run: Run
-) -> float:
+def refined_penalty(bags: Bags, member: int, problem: "Ridge", penalty: float, run: Run) -> float:
     """Go down, or else up, by factors of ten while one member's held-out error falls.
 
     The sample that settings were compared on is smaller than the data, and thins out copies.
@@ -206,21 +204,31 @@ def bumps_between(bumps: Bumps, X: Array, team: Team) -> Array:
     return K
 
 
-class DualRidge:
+class Ridge:
+    """Fits of members, none of them computed twice."""
+
+    def __init__(self) -> None:
+        self.done: dict[tuple[int, float], MemberFit] = {}
+
+    def fit(self, member: int, penalty: float) -> MemberFit:
+        """Fit a member on all rows but those it holds out."""
+        if (member, penalty) not in self.done:
+            self.done[member, penalty] = self._fit(member, penalty)
+        return self.done[member, penalty]
+
+    def _fit(self, member: int, penalty: float) -> MemberFit:
+        raise NotImplementedError
+
+
+class DualRidge(Ridge):
     """Every row the group sees is a centre: (K + s·diag(1/w))a = y."""
 
     def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps, team: Team) -> None:
+        super().__init__()
         self.bags, self.bumps, self.alone = bags, bumps, len(group) == 1
         self.seen = bags.seen(group)
         self.X = bags.x[:, :-1]
         self.K = bumps_between(bumps, self.X[self.seen], team)
-        self.done: dict[tuple[int, float], MemberFit] = {}
-
-    def fit(self, member: int, penalty: float) -> MemberFit:
-        """Fit a member; a penalty that was tried before is not computed again."""
-        if (member, penalty) not in self.done:
-            self.done[member, penalty] = self._fit(member, penalty)
-        return self.done[member, penalty]
 
     def _fit(self, member: int, penalty: float) -> MemberFit:
         bags, fold = self.bags, self.bags.folds[member]
@@ -234,10 +242,11 @@ class DualRidge:
         return MemberFit(C, mean, product(own, C.astype(np.float32)) + mean)
 
 
-class PrimalRidge:
+class PrimalRidge(Ridge):
     """Few centres, many rows: (KᵀWK + s·M)C = KᵀWy, M the bumps among the centres."""
 
     def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps, team: Team) -> None:
+        super().__init__()
         self.bags, self.bumps = bags, bumps
         m, d, folds = bumps.width, bags.y.shape[1], len(bags.folds)
         self.M = bumps_between(bumps, bumps.centres, team).astype(float)
@@ -257,8 +266,7 @@ class PrimalRidge:
         team(add_fold, range(folds))
         self.sums = [bags.w[f] @ y1[f] for f in bags.folds]
 
-    def fit(self, member: int, penalty: float) -> MemberFit:
-        """Fit a member on all folds but its own."""
+    def _fit(self, member: int, penalty: float) -> MemberFit:
         rest = [k for k in range(len(self.sums)) if k != member]
         G, b, total = (
             reduce(np.add, [part[k] for k in rest]) for part in (self.ff, self.fr, self.sums)

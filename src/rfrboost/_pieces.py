@@ -25,18 +25,24 @@ from rfrboost._rows import largest_entry
 from rfrboost._threads import Team
 from rfrboost._typing import Array, frozen
 
+# Layers that only begin to find out which inputs matter.
+FIRST_LAYERS = 3
 # The longest step, in units of the regression's own.
 LONGEST = 64.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a bagged fit is told: the most layers, η, p, the penalties tried and the sampler."""
+    """What a bagged fit is told: the most layers, η, p, the penalties tried and the samplers.
+
+    ``first`` draws the first few layers, ``sampler`` the others.
+    """
 
     n_layers: int
     learning_rate: float
     n_features: int
     penalties: tuple[float, ...]
+    first: Sampler
     sampler: Sampler
     learns_metric: bool
 
@@ -67,6 +73,7 @@ class Drawer:
     L: Array
     rng: Generator
     team: Team
+    drawn: int = 0
     learned: bool = False
 
     @classmethod
@@ -88,7 +95,9 @@ class Drawer:
 
     def draw(self, bags: Bags, targets: Array) -> DenseFeatures:
         """Features for these targets (n, d)."""
-        sampler, p = self.settings.sampler, self.settings.n_features
+        early, p = self.drawn < FIRST_LAYERS, self.settings.n_features
+        sampler = self.settings.first if early else self.settings.sampler
+        self.drawn += 1
         if self.learned:
             turns = not getattr(sampler, "axis_aligned", False)
             sampler = InMetric(sampler, self.L if turns else column_scales(self.L))

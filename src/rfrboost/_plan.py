@@ -13,12 +13,13 @@ FEWEST_ROWS = 50
 MOST_LAYERS = 40
 LEARNING_RATE = 0.6
 # One for what is noisy, one for what is less so; how much each counts is decided in the end.
-# Classes are noisier than numbers: a label says only on which side a row lies. Sharper neurons
-# suit them too.
+# Classes are noisier than numbers: a label says only on which side a row lies.
 STEP_PENALTIES = (1e-3, 1e-6)
-FEATURE_SCALE = 0.5
 CLASS_STEP_PENALTIES = (1e-2, 1e-4)
-CLASS_FEATURE_SCALE = 0.7
+# Numbers want straighter neurons, but not in the first layers: straight ones cannot see inputs that
+# matter only together, and where no layer helps a fit would end before it knew of them.
+FEATURE_SCALE = 0.5
+FIRST_FEATURE_SCALE = CLASS_FEATURE_SCALE = 0.7
 
 # Dense and sparse boosted members, and members of bumps.
 BUMPS = "bumps"
@@ -79,9 +80,17 @@ def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: i
         linear = (scaled_penalty(params.l2_head, loss, target_scale),)
     if not is_auto(params.l2_step):
         steps = (float(params.l2_step),)
-    scale = CLASS_FEATURE_SCALE if strata else FEATURE_SCALE
+    first, scale = FIRST_FEATURE_SCALE, CLASS_FEATURE_SCALE if strata else FEATURE_SCALE
     if not is_auto(params.feature_scale):
-        scale = params.feature_scale
+        first = scale = params.feature_scale
+
+    def samplers(scale: float) -> tuple[Any, ...]:
+        return tuple(
+            sampler_for(family, scale, params.activation, params.pair_sampling)
+            for family in families
+            if not (isinstance(family, str) and family == BUMPS)
+        )
+
     return Plan(
         loss=loss,
         n_bags=params.n_bags,
@@ -91,11 +100,8 @@ def plan_for(params: Any, loss: Loss, target_scale: float, strata: bool, seed: i
         n_features=None if is_auto(params.n_features) else sum(feature_counts(params.n_features)),
         linear_penalties=linear,
         step_penalties=steps,
-        samplers=tuple(
-            sampler_for(family, scale, params.activation, params.pair_sampling)
-            for family in families
-            if not (isinstance(family, str) and family == BUMPS)
-        ),
+        first_samplers=samplers(first),
+        samplers=samplers(scale),
         bumps=families[-1:] == (BUMPS,),
         learns_metric=params.metric != "identity",
         max_seconds=params.max_seconds,

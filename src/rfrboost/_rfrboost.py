@@ -55,8 +55,8 @@ class RFRBoostRegressor(TrustedRegressor):
         ensemble's features are all of x, as many as these together. Fixed: (512, 512).
     feature_scale : float or "auto", default="auto"
         For SWIM the constant c: a neuron's pre-activation is −c and +c at its two points. For
-        the others the scale of the weights. "auto" is 0.5, and 0.7 in an
-        ensemble of classifiers.
+        the others the scale of the weights. "auto" is 0.5, but 0.7 for the
+        ensemble's first three layers and for its classifiers.
     pair_sampling : {"gradient", "uniform"}, default="gradient"
         SWIM pairs in proportion to ‖Δy‖/‖ΔΦ‖, or uniformly.
     activation : {"tanh", "relu", "sigmoid", "sin", "cos"}, default="tanh"

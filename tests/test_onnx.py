@@ -210,3 +210,12 @@ def test_what_onnx_cannot_say_is_refused_in_a_sentence():
         constant.to_onnx()
     with pytest.raises(ValueError, match="dtype should be one of"):
         RFNNRegressor(5).fit(X, y).to_onnx(dtype="int8")
+
+
+def test_columns_are_fed_by_name():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
+    model = RFRBoostRegressor(features=("swim",), n_bags=2, random_state=0)
+    model.fit(frame, frame["a"] - 2 * frame["b"])
+    for wrong in (frame[["b", "a", "c"]], frame[["a", "b"]], frame.assign(d=0.0)):
+        with pytest.raises(ValueError, match="feature names"):
+            model.onnx_inputs(wrong)

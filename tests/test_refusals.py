@@ -325,3 +325,19 @@ def test_refuses_to_predict_before_fit() -> None:
     for make in ALL_FOUR.values():
         with pytest.raises(ValueError, match="is not fitted yet"):
             make().predict(plain()[0])
+
+
+@pytest.mark.parametrize("task", ["numbers", "classes"])
+def test_rows_to_stop_by_come_in_pairs(task):
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    y = X[:, 0] if task == "numbers" else np.digitize(X[:, 0], [-0.5, 0.5])
+    model = RFRBoostRegressor() if task == "numbers" else RFRBoostClassifier()
+    with pytest.raises(ValueError, match="y_val was passed without X_val"):
+        model.fit(X, y, y_val=y)
+    with pytest.raises(ValueError, match="X_val was passed without y_val"):
+        model.fit(X, y, X_val=X)
+    with pytest.raises(ValueError, match="X_val has 90 rows, but y_val has 80"):
+        model.fit(X, y, X_val=X, y_val=y[:80])
+    if task == "classes":
+        with pytest.raises(ValueError, match="y_val has no row of the class '2'"):
+            model.fit(X, y, X_val=X[y < 2], y_val=y[y < 2])

@@ -193,3 +193,17 @@ def test_what_the_fit_said_of_its_rows_goes_with_it():
     with pytest.raises(ValueError, match="trained since"):
         tuned.predict_interval(X)
     assert model.predict_interval(X).shape == (200, 2)
+
+
+def test_weights_and_targets_are_checked_as_in_a_fit():
+    X, y = regression(100)
+    model = RFNNRegressor(10, random_state=0).fit(X, y)
+    w = np.where(np.arange(100) < 80, 0.0, 1.0)
+    kept = {"n_epochs": 2, "batch_size": 4, "X_val": X, "y_val": y, "random_state": 0}
+    losses = fine_tune(model, X, y, w, **kept).fine_tuning_
+    assert np.isfinite(losses).all()
+    assert losses == fine_tune(model, X[80:], y[80:], **kept).fine_tuning_
+    with pytest.raises(ValueError, match="NaN"):
+        fine_tune(model, X, np.where(w > 0, np.nan, y))
+    with pytest.raises(ValueError, match="negative"):
+        fine_tune(model, X, y, -np.ones(100))

@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d
 
 from rfrboost._base import NetworkEstimator
 from rfrboost._conformal import Calibration, HeldOut, calibrate
-from rfrboost._edge import Data, at_rows, present_rows, weighted_rows
+from rfrboost._edge import Data, at_rows, check_validation_pair, present_rows, weighted_rows
 from rfrboost._fitted import CLASSIFIER
 from rfrboost._inputs import read_again
 from rfrboost._losses import BinaryLogLoss, Loss, SoftmaxLogLoss
@@ -93,13 +93,19 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         self, X_val: Any, y_val: Any, classes: np.ndarray
     ) -> tuple[Array, Array] | None:
         """The rows to stop by, if any, with their labels coded as in the fit."""
-        if X_val is None:
+        if not check_validation_pair(X_val, y_val):
             return None
         X_val = read_again(self, X_val, self._encoder)
         y_val = column_or_1d(y_val)
         unknown = np.setdiff1d(y_val, classes)
         if len(unknown):
             raise ValueError(f"y_val holds the class {str(unknown[0])!r}, which y does not.")
+        missing = np.setdiff1d(classes, y_val)
+        if len(missing):
+            raise ValueError(
+                f"y_val has no row of the class {str(missing[0])!r}, which would unlearn it: how "
+                "much each class counts is weighed by these rows. Draw them from all classes."
+            )
         codes = np.searchsorted(classes, y_val)
         two = len(classes) == 2
         return X_val, codes[:, None].astype(float) if two else np.eye(len(classes))[codes]

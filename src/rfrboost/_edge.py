@@ -1,8 +1,10 @@
 """The edge: what users pass in becomes finite float arrays, or a ValueError saying what to do."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 from rfrboost._losses import Loss
 from rfrboost._typing import Array
@@ -88,9 +90,21 @@ def refuse_validation(data: Data) -> None:
     """Rows to stop by are of use only where held-out rows decide."""
     if data.validation is not None:
         raise ValueError(
-            "X_val and y_val say when to stop adding layers, which n_layers='auto' does (from 50 "
-            "rows on) and a fixed number does not. Set n_layers='auto', or leave them out."
+            "X_val and y_val say when to stop adding layers, but this fit has a fixed number of "
+            "them: n_layers is a number, or there are fewer than 50 rows. Leave them out."
         )
+
+
+def check_validation_pair(X_val: Any, y_val: Any) -> bool:
+    """Whether there are rows to stop by; refuses one without the other, or of another length."""
+    if (X_val is None) != (y_val is None):
+        given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+        raise ValueError(f"{given} was passed without {missing}; pass both, or neither.")
+    if X_val is not None and _num_samples(X_val) != _num_samples(y_val):
+        raise ValueError(
+            f"X_val has {_num_samples(X_val)} rows, but y_val has {_num_samples(y_val)}."
+        )
+    return X_val is not None
 
 
 def is_auto(value: object) -> bool:

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfrboost._atomic import write_atomically
 from rfrboost._onnx_inputs import inputs_of
@@ -65,6 +65,7 @@ class ExportedEstimator(SavedEstimator):
         dict of str to ndarray
         """
         check_is_fitted(self, "network_")
+        validate_data(self, X, reset=False, skip_check_array=True)
         return inputs_of(self).feed(X, number_type(dtype))
 
     def encode(self, X: Any) -> Array:

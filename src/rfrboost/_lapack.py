@@ -40,6 +40,9 @@ def bound(module: Any, name: str, n_arguments: int) -> dict[np.dtype, Routine]:
     read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     # A call through CFUNCTYPE gives up the lock.
     pointers = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)
+    signature = read_name(module.__pyx_capi__["d" + name]).decode()
+    if "int *" not in signature or signature.count("*") != n_arguments:
+        raise ImportError(f"This SciPy's {name} takes other arguments than expected: {signature}.")
     capsules = {dtype: module.__pyx_capi__[c + name] for dtype, (c, _) in PRECISIONS.items()}
     return {dtype: pointers(read(own, read_name(own))) for dtype, own in capsules.items()}
 

@@ -15,6 +15,7 @@ from rfrboost._edge import (
     TargetScale,
     at_rows,
     check_targets,
+    check_validation_pair,
     present_rows,
     target_scale,
     weighted_rows,
@@ -100,7 +101,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         self, X_val: Any, y_val: Any, n_outputs: int, scale: TargetScale
     ) -> tuple[Array, Array] | None:
         """The rows to stop by, if any, in the units of the fit."""
-        if X_val is None:
+        if not check_validation_pair(X_val, y_val):
             return None
         X_val = read_again(self, X_val, self._encoder)
         Y_val = check_array(y_val, dtype=float, ensure_2d=False).reshape(len(X_val), -1)

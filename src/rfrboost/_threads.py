@@ -7,6 +7,7 @@ penalties are independent of each other. A *team* takes them side by side, each 
 what comes out is the same however many it is.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -79,6 +80,18 @@ def let_go() -> None:
 
 
 BLAS = SingleThreadedBlas()
+
+
+def begin_again() -> None:
+    """In a child process nobody is at work, whatever the parent was doing when it forked."""
+    inside, before = BLAS._inside, BLAS._before
+    BLAS.__init__()  # type: ignore[misc]
+    if inside:
+        set_threads(before)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=begin_again)
 
 
 @contextmanager

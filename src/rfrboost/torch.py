@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 try:
@@ -17,6 +17,7 @@ except ImportError as error:
     raise ImportError("rfrboost.torch needs PyTorch: pip install 'rfrboost[torch]'.") from error
 
 from rfrboost._base import NetworkEstimator, checked_weights
+from rfrboost._edge import weighted_rows
 from rfrboost._torch_network import NetworkModule, full_rank
 from rfrboost._torch_training import PARTS, Rows, Training, train
 from rfrboost._typing import Array
@@ -131,13 +132,15 @@ def rows_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     if len(Y) != len(encoded):
         raise ValueError(f"X has {len(encoded)} rows, but y has {len(Y)}.")
     w = checked_weights(sample_weight, encoded)
+    encoded, Y, w = weighted_rows(encoded, Y, w)
     w = np.ones(len(Y)) if w is None else w
     return Rows(*(torch.tensor(np.asarray(a, dtype=float)) for a in (encoded, Y, w)))
 
 
 def shrunk(model: Any, y: Any) -> Array:
     """Numbers in the units of the fit."""
-    return model._target_scale.shrink(np.asarray(y, dtype=float).reshape(len(y), -1))
+    y = check_array(y, dtype=float, ensure_2d=False)
+    return model._target_scale.shrink(y.reshape(len(y), -1))
 
 
 def coded(model: Any, y: np.ndarray) -> Array:

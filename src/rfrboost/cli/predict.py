@@ -96,7 +96,11 @@ def bounds(model: Any, frame: pd.DataFrame, coverage: float, classifier: bool) -
     """The interval that covers the label, or the classes that do."""
     if not classifier:
         interval = model.predict_interval(frame, coverage=coverage)
-        return {"lower": interval[:, 0], "upper": interval[:, 1]}
+        if interval.ndim == 2:
+            return {"lower": interval[:, 0], "upper": interval[:, 1]}
+        ends = enumerate(("lower", "upper"))
+        outputs = range(interval.shape[1])
+        return {f"{end}_{k}": interval[:, k, i] for i, end in ends for k in outputs}
     names = np.asarray([str(c) for c in model.classes_], dtype=object)
     chosen = model.predict_set(frame, coverage=coverage)
     return {"set": np.array([BETWEEN.join(names[row]) for row in chosen], dtype=str)}

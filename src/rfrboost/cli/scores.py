@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 from rfrboost.cli.tasks import Task
+from rfrboost.inspection import expected_calibration_error
 
 #: the figures of a task, as people know them, each with whether more is better
 FIGURES = {
@@ -14,7 +15,6 @@ FIGURES = {
 }
 # A probability of zero would cost infinitely much; it costs as much as this one.
 SMALLEST = 1e-15
-BINS = 15
 
 
 def scores(model: Any, frame: Any, y: np.ndarray, task: Task) -> dict[str, float]:
@@ -43,12 +43,5 @@ def class_scores(classes: np.ndarray, probabilities: np.ndarray, y: np.ndarray) 
     return {
         "accuracy": float(right.mean()),
         "log loss": float(-np.log(np.maximum(of_label, SMALLEST)).mean()),
-        "calibration error": calibration_error(probabilities.max(axis=1), right),
+        "calibration error": expected_calibration_error(y, probabilities, classes=classes),
     }
-
-
-def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
-    """Expected calibration error: how far confidence is from accuracy, over bins of confidence."""
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    gaps = np.bincount(bins, confidence - right, minlength=BINS)
-    return float(np.abs(gaps).sum() / len(right))

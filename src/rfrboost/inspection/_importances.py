@@ -61,10 +61,25 @@ def gradient_shares(model: Any, X: Any) -> np.ndarray:
             "input gradients at."
         )
     gradient = input_gradient(X)
-    deviation = np.std(np.asarray(X, dtype=float), axis=0)
+    deviation = np.std(numbers_of(X), axis=0)
     gradient = gradient.reshape(*gradient.shape[:2], -1) * deviation[:, None]
     shares = np.square(gradient / (np.abs(gradient).max() or 1.0)).sum(axis=(0, 2))
     return shares / (shares.sum() or 1.0)
+
+
+def numbers_of(X: Any) -> np.ndarray:
+    """X as finite numbers, or a sentence saying what has importances of any table."""
+    try:
+        numbers = np.asarray(X, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            "Gradients at rows of X say how much its columns matter only where all of them are "
+            "numbers without holes. An automatic fit of at least 50 rows has importances of any "
+            "table."
+        )
+    return numbers
 
 
 @dataclass

@@ -13,8 +13,12 @@ def column_names(model: Any) -> list[str]:
 
 
 def is_automatic(model: Any) -> bool:
-    """Whether the model is an ensemble fitted with ``n_layers="auto"``."""
-    return isinstance(getattr(model, "n_layers", None), str)
+    """Whether the model is an ensemble: ``n_layers="auto"``, and at least 50 rows.
+
+    Only an ensemble begins with predictions; a single network of few rows begins with x itself.
+    """
+    automatic = isinstance(getattr(model, "n_layers", None), str)
+    return automatic and model.network_.initial is not None
 
 
 def predictions(model: Any, X: Any, y: Any, method: str) -> tuple[np.ndarray, np.ndarray, str]:

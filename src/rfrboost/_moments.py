@@ -62,6 +62,10 @@ class Moments:
         if self.rr is not None:
             self.rr += part.rr
 
+    def repeat(self, times: int) -> None:
+        """As if every r stood side by side with itself so many times; Σw·rrᵀ is not kept."""
+        self.r, self.fr, self.rr = np.tile(self.r, times), np.tile(self.fr, (1, times)), None
+
     def center(self) -> None:
         """Turn second moments into those about the mean: what an intercept leaves to fit.
 

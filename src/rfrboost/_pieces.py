@@ -130,13 +130,17 @@ def fit_piece(
     drawer: Drawer,
 ) -> list[Piece]:
     """Draw features for a group, and move the predictions under every penalty along their fit."""
-    group = drawer.group
+    group, begin = drawer.group, drawer.drawn == 0
     features = drawer.draw(bags, residuals(bags, raws[lead], group, loss))
     dtype = bagged_dtype(min(penalties), features.width, features.bound)
     features = features.astype(dtype, largest_entry(bags.x))
-    every = list(combinations(raws, group))
+    # At the beginning all penalties have the same predictions to go on from.
+    every = list(combinations(raws[:1] if begin else raws, group))
     R = drawer.team(lambda both: member_residuals(bags, both[0], both[1], loss), every)
     buckets = drawer.blocks.first_pass(features, np.concatenate(R, axis=1), bags.w)
+    if begin:
+        for bucket in buckets:
+            bucket.repeat(len(raws))
     grams = BucketGrams(buckets, drawer.team)
     C, c = grams.solve(len(group), penalties, single=features.dtype == np.float32)
     moves = drawer.blocks.second_pass(features, C) + c

@@ -94,8 +94,8 @@ class DenseFeatures:
         ACTIVATIONS[self.activation].apply(out)
 
     def slopes(self, rows: Array) -> Array:
-        """σ' at every row and neuron."""
-        weights = self.weights.astype(np.float64)
+        """σ' at every row and neuron, in the precision of the rows."""
+        weights = self.weights.astype(rows.dtype, copy=False)
         return ACTIVATIONS[self.activation].derivative(product(rows, weights))
 
     def pullback(self, rows: Array) -> Callable[[Array], Array]:

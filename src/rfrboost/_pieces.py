@@ -86,8 +86,9 @@ class Drawer:
         team: Team,
     ) -> "Drawer":
         D = bags.x.shape[1] - 1
-        n_probes = metric_rows(bags.y.shape[1])
-        probes = bags.x[bags.draw(bags.seen(group), n_probes, rng)]
+        seen = bags.seen(group)
+        n_probes = min(metric_rows(bags.y.shape[1]), len(seen))
+        probes = bags.x[bags.draw(seen, n_probes, rng)]
         L = np.eye(D) if D <= DENSE_COLUMNS else np.ones(D)
         blocks = FeatureBlocks(bags, group, team)
         slope = np.zeros((len(probes), D, 1))
@@ -114,9 +115,10 @@ class Drawer:
             return
         d = piece.C.shape[1] // len(self.group)
         C = piece.C.reshape(len(piece.C), len(self.group), d).mean(axis=1)
-        slopes = piece.features.slopes(self.probes)
-        directions = piece.features.weights[:-1].T
-        added = [product(slopes * C[:, j], directions.astype(float)) for j in range(d)]
+        # In the precision of the features: gradients are averaged over rows, and only steer a draw.
+        slopes = piece.features.slopes(self.probes.astype(piece.features.dtype, copy=False))
+        directions, C = piece.features.weights[:-1].T, C.astype(slopes.dtype)
+        added = [product(slopes * C[:, j], directions) for j in range(d)]
         self.slope = self.slope + np.stack(added, axis=2)
         self.L, self.learned = learned_metric(self.slope), True
 

@@ -20,7 +20,7 @@ from rfrboost._metric import (
     learned_metric,
     metric_rows,
 )
-from rfrboost._precision import bagged_dtype
+from rfrboost._precision import WORTHWHILE, bagged_dtype
 from rfrboost._rows import largest_entry
 from rfrboost._threads import Team
 from rfrboost._typing import Array, frozen
@@ -106,6 +106,15 @@ class Drawer:
         drawn: Any = sampler.sample(bags.x[rows, :-1], targets[rows], p, self.rng)
         return drawn
 
+    def in_single(self, features: DenseFeatures) -> bool:
+        """Whether slopes and factorisations are in single precision too: where that pays.
+
+        Rounding decides which pairs are drawn next; small tables are spared it, so that the order
+        of their rows does not matter.
+        """
+        worthwhile = len(self.blocks.x) * features.width >= WORTHWHILE
+        return bool(worthwhile and features.dtype == np.float32)
+
     def learn(self, piece: Piece) -> None:
         """Add a layer's input gradients, averaged over members, at the probes; renew the metric.
 
@@ -115,9 +124,9 @@ class Drawer:
             return
         d = piece.C.shape[1] // len(self.group)
         C = piece.C.reshape(len(piece.C), len(self.group), d).mean(axis=1)
-        # In the precision of the features: gradients are averaged over rows, and only steer a draw.
-        slopes = piece.features.slopes(self.probes.astype(piece.features.dtype, copy=False))
-        directions, C = piece.features.weights[:-1].T, C.astype(slopes.dtype)
+        dtype = np.dtype(np.float32 if self.in_single(piece.features) else np.float64)
+        slopes = piece.features.slopes(self.probes.astype(dtype, copy=False))
+        directions, C = piece.features.weights[:-1].T.astype(dtype), C.astype(dtype)
         added = [product(slopes * C[:, j], directions) for j in range(d)]
         self.slope = self.slope + np.stack(added, axis=2)
         self.L, self.learned = learned_metric(self.slope), True
@@ -144,7 +153,7 @@ def fit_piece(
         for bucket in buckets:
             bucket.repeat(len(raws))
     grams = BucketGrams(buckets, drawer.team)
-    C, c = grams.solve(len(group), penalties, single=features.dtype == np.float32)
+    C, c = grams.solve(len(group), penalties, single=drawer.in_single(features))
     moves = drawer.blocks.second_pass(features, C) + c
     cut = np.split(np.arange(C.shape[1]), len(raws))
     return [

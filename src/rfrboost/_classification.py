@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d
 
 from rfrboost._base import NetworkEstimator
 from rfrboost._conformal import Calibration, HeldOut, calibrate
-from rfrboost._edge import Data, at_rows, check_validation_pair, present_rows, weighted_rows
+from rfrboost._edge import Data, at_rows, check_validation_pair, coded, present_rows, weighted_rows
 from rfrboost._fitted import CLASSIFIER
 from rfrboost._inputs import read_again
 from rfrboost._losses import BinaryLogLoss, Loss, SoftmaxLogLoss
@@ -67,9 +67,8 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
                 f"{type(self).__name__} needs at least two classes to tell apart, but y holds one "
                 f"class only, {str(classes[0])!r} (rows of weight zero do not count)."
             )
-        two = len(classes) == 2
-        Y = codes[:, None].astype(float) if two else np.eye(len(classes))[codes]
-        loss = BinaryLogLoss() if two else SoftmaxLogLoss()
+        Y = coded(codes, len(classes))
+        loss = BinaryLogLoss() if len(classes) == 2 else SoftmaxLogLoss()
         fitted = self._fitted_before(X, Y.shape[1])
         if fitted is not None and not np.array_equal(classes, self.classes_):
             raise ValueError(
@@ -106,9 +105,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
                 f"y_val has no row of the class {str(missing[0])!r}, which would unlearn it: how "
                 "much each class counts is weighed by these rows. Draw them from all classes."
             )
-        codes = np.searchsorted(classes, y_val)
-        two = len(classes) == 2
-        return X_val, codes[:, None].astype(float) if two else np.eye(len(classes))[codes]
+        return X_val, coded(np.searchsorted(classes, y_val), len(classes))
 
     def decision_function(self, X: Any) -> Array:
         """Logits: of shape (n_samples,) for two classes, (n_samples, n_classes) for more.

@@ -79,13 +79,9 @@ def thinned(scores: Array, w: Array) -> tuple[Array, Array]:
 
 def variance(calibration: Calibration) -> Array:
     """The mean square of each output's scores."""
-    squares = [(w * s**2).sum(axis=0) for s, w in zip(*parts(calibration), strict=True)]
+    pairs = zip(calibration.scores, calibration.weights, strict=True)
+    squares = [(w * s**2).sum(axis=0) for s, w in pairs]
     return np.sum(squares, axis=0) / calibration.total()
-
-
-def parts(calibration: Calibration) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Scores and weights."""
-    return calibration.scores, calibration.weights
 
 
 def intervals(calibration: Calibration, centres: Array, coverage: float) -> Array:
@@ -139,7 +135,8 @@ class Distribution:
 
 def distributions(calibration: Calibration, j: int) -> list[Distribution]:
     """How the scores of an output are distributed, for every member."""
-    columns = [(s[:, j], w[:, j]) for s, w in zip(*parts(calibration), strict=True)]
+    pairs = zip(calibration.scores, calibration.weights, strict=True)
+    columns = [(s[:, j], w[:, j]) for s, w in pairs]
     return [Distribution(s, np.concatenate([[0.0], np.cumsum(w)])) for s, w in columns]
 
 

@@ -107,6 +107,11 @@ def check_validation_pair(X_val: Any, y_val: Any) -> bool:
     return X_val is not None
 
 
+def coded(codes: np.ndarray, n_classes: int) -> Array:
+    """Numbers of classes as losses have them: 0 and 1 in one column, or a column a class."""
+    return codes[:, None].astype(float) if n_classes == 2 else np.eye(n_classes)[codes]
+
+
 def is_auto(value: object) -> bool:
     """Whether a parameter is left to the data."""
     return isinstance(value, str) and value == "auto"

@@ -17,7 +17,7 @@ except ImportError as error:
     raise ImportError("rfrboost.torch needs PyTorch: pip install 'rfrboost[torch]'.") from error
 
 from rfrboost._base import NetworkEstimator, checked_weights
-from rfrboost._edge import weighted_rows
+from rfrboost._edge import coded, weighted_rows
 from rfrboost._torch_network import NetworkModule, full_rank
 from rfrboost._torch_training import PARTS, Rows, Training, train
 from rfrboost._typing import Array
@@ -128,7 +128,7 @@ def check_parts(parts: tuple[str, ...]) -> None:
 def rows_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     """Rows as the network sees them, and targets as its loss does."""
     encoded = model.encode(X)
-    Y = coded(model, np.asarray(y)) if is_classifier(model) else shrunk(model, y)
+    Y = labels_of(model, np.asarray(y)) if is_classifier(model) else shrunk(model, y)
     if len(Y) != len(encoded):
         raise ValueError(f"X has {len(encoded)} rows, but y has {len(Y)}.")
     w = checked_weights(sample_weight, encoded)
@@ -143,14 +143,12 @@ def shrunk(model: Any, y: Any) -> Array:
     return model._target_scale.shrink(y.reshape(len(y), -1))
 
 
-def coded(model: Any, y: np.ndarray) -> Array:
+def labels_of(model: Any, y: np.ndarray) -> Array:
     """Labels as the loss has them: 0 and 1, or a column a class."""
     unknown = np.setdiff1d(y, model.classes_)
     if len(unknown):
         raise ValueError(f"y holds the class {str(unknown[0])!r}, which the model does not know.")
-    codes = np.searchsorted(model.classes_, y)
-    two = len(model.classes_) == 2
-    return codes[:, None].astype(float) if two else np.eye(len(model.classes_))[codes]
+    return coded(np.searchsorted(model.classes_, y), len(model.classes_))
 
 
 def shared_out(rows: Rows, held: Rows | None, fraction: float, random: Any) -> tuple[Rows, Rows]:

@@ -227,3 +227,21 @@ def test_the_metric_finds_the_columns_that_matter():
     )
     for L in boosted.metrics:
         assert np.diag(L)[:2].min() > 1.5 * np.diag(L)[2:].max()
+
+
+@pytest.mark.parametrize("shared", SHARED)
+def test_penalties_side_by_side_begin_as_each_would_alone(monkeypatch, shared):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
+    bags, penalties = table(), (1e-1, 1e-2, 1e-3)
+
+    def first_layers(some):
+        start, settings = np.zeros((len(bags.y), 3, 1)), swim_settings(some, n_layers=1)
+        results = boost_members(bags, start, SquaredError(), settings, default_rng(2), RUN)
+        return {result.penalty: result.layers[0] for result in results}
+
+    together = first_layers(penalties)
+    assert set(together) == set(penalties)
+    for penalty in penalties:
+        for mine, alone in zip(together[penalty], first_layers((penalty,))[penalty], strict=True):
+            np.testing.assert_allclose(mine.C, alone.C, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(mine.c, alone.c, rtol=1e-4, atol=1e-6)

@@ -6,7 +6,13 @@ import pandas as pd
 
 from experiments.comparison import failure_list, markdown_table
 from experiments.defaults_runs import by_table, halves, part_of
-from experiments.defaults_tables import SMALL_AND_NOISY, comparison_rows, linear_rows, summary_rows
+from experiments.defaults_tables import (
+    SMALL_AND_NOISY,
+    comparison_rows,
+    linear_rows,
+    summary_rows,
+    time_rows,
+)
 from experiments.jobs import Result
 from experiments.significance import p_value_text
 from experiments.summaries import SCORE, Complete, dataset_name, left_out_text
@@ -27,6 +33,11 @@ TESTS = """\
 
 Wilcoxon's signed-rank test over tables, two-sided; `p Holm` is corrected for the number of
 comparisons. `difference` is the mean of ours − its.
+"""
+TIMES = """\
+## Time, both tasks together
+
+Sums over all tables above and their folds, and the median over these tables of our time ÷ its.
 """
 SMALL_TABLES = """\
 ## Small and noisy tables
@@ -49,9 +60,29 @@ def markdown_report(
     sections += [f"{sentence}\n" for sentence in sentences]
     for part in parts:
         sections += task_sections(part)
+    if len(parts) > 1:
+        sections.append(time_section(parts))
     if beside_tuned:
         sections.append(small_section(parts))
     return "\n".join(sections)
+
+
+def time_section(parts: list[Complete]) -> str:
+    """Fit times over the tables of both tasks."""
+    return f"{TIMES}\n{markdown_table(time_text(parts))}"
+
+
+def time_text(parts: list[Complete]) -> pd.DataFrame:
+    """The times as they are printed."""
+    rows = time_rows(parts)
+    return pd.DataFrame(
+        {
+            "model": rows["model"],
+            "tables": rows["tables"],
+            "fit seconds": rows["fit_seconds"].map(shown(1)),
+            "our time ÷ its": rows["time_ratio"].map(shown(2)),
+        }
+    )
 
 
 def made_with(results: list[Result]) -> str:

@@ -53,6 +53,17 @@ def our_time_ratio(seconds: pd.DataFrame) -> pd.Series:
     return seconds.rdiv(seconds[OUR_LABEL], axis=0).median()
 
 
+def time_rows(parts: list[Complete]) -> pd.DataFrame:
+    """One row a model: seconds summed over the tables of all tasks, and the median ratio."""
+    seconds = pd.concat([by_table(part, "fit_seconds") for part in parts], join="inner")
+    seconds = seconds.dropna(axis=1)
+    sums = pd.concat([by_table(part, "fit_seconds") * len(part.folds) for part in parts])
+    rows = pd.DataFrame({"fit_seconds": sums[list(seconds)].sum()})
+    rows["time_ratio"] = our_time_ratio(seconds)
+    rows.insert(0, "tables", len(seconds))
+    return rows.rename_axis("model").reset_index()
+
+
 def comparison_rows(part: Complete) -> pd.DataFrame:
     """Ours against each of the others: signed ranks over tables, Holm over the comparisons."""
     scores = by_table(part, "test_score")

@@ -18,6 +18,7 @@ from experiments.defaults_tables import (
     linear_rows,
     summary_frame,
     summary_rows,
+    time_rows,
 )
 from experiments.jobs import Job, Result
 from experiments.naming import with_our_names
@@ -119,6 +120,24 @@ def test_means_ranks_and_seconds_are_over_tables():
     assert column(rows, "fit_seconds") == {"RFRBoost, default": 10.0, "CatBoost, default": 8.0}
     # Half as long on one table, twice as long on the other.
     assert column(rows, "time_ratio") == {"RFRBoost, default": 1.0, "CatBoost, default": 1.25}
+
+
+def test_times_are_put_together_over_both_tasks():
+    results = [
+        result
+        for dataset, ours, its in (
+            (ENERGY, 1.0, 4.0),
+            (REGRESSION[0], 6.0, 2.0),
+            (BALANCE, 5.0, 5.0),
+        )
+        for model, seconds in (("rfrboost", ours), ("catboost", its))
+        for result in results_of(model, dataset, [0.5, 0.5], seconds=seconds)
+    ]
+    parts, _ = complete_parts(all_runs(results, None))
+    rows = time_rows(parts)
+    assert column(rows, "fit_seconds") == {"RFRBoost, default": 24.0, "CatBoost, default": 22.0}
+    assert column(rows, "time_ratio") == {"RFRBoost, default": 1.0, "CatBoost, default": 1.0}
+    assert set(rows["tables"]) == {3}
 
 
 def test_log_loss_is_ranked_among_those_that_have_one():

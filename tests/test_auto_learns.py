@@ -57,13 +57,13 @@ def test_features_without_a_derivative_have_neither_metric_nor_importances():
     assert getattr(model, "feature_importances_", None) is None
 
 
-def test_many_rows_are_fitted_by_few_centres(monkeypatch):
-    """Bumps around a sample of the rows, and no matrix of all rows by all features."""
-    monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 300)
+def test_many_rows_are_fitted_leaf_by_leaf():
+    """Every row is a centre, and no matrix is larger than that of the rows of a leaf."""
     X, y = regression(kernel_module.MOST_CENTRES + 200, columns=3)
     model = RFRBoostRegressor(features=("bumps",), random_state=0).fit(X, y)
-    bumps = [m for m in model.network_.layers if not hasattr(m.features.from_x, "weights")]
-    assert [b.features.width for b in bumps] == [300]
+    (layer,) = (m for m in model.network_.layers if not hasattr(m.features.from_x, "weights"))
+    sizes = [leaf.bumps.width for leaf in layer.features.from_x.leaves]
+    assert sizes == [2600, 2600]
     assert model.oof_score_ > 0.95
 
 

@@ -18,7 +18,8 @@ from rfrboost._blas import product
 from rfrboost._boost import LayerRecord, Watch
 from rfrboost._conformal import HeldOut
 from rfrboost._features import DenseFeatures, Sampler
-from rfrboost._kernel import KernelFit, KernelPiece, fit_kernel
+from rfrboost._fit_local import fit_bumps
+from rfrboost._kernel import KernelFit, KernelPiece
 from rfrboost._losses import Loss
 from rfrboost._network import Head, Layer, LayerFeatures, LowRankStep, Network, centered
 from rfrboost._pieces import Piece, Settings
@@ -28,6 +29,8 @@ from rfrboost._typing import Array, frozen
 
 # Penalties of the linear start, from none to speak of to nearly a constant.
 LINEAR_PENALTIES = tuple(10.0 ** np.arange(-5, 1.6, 0.5))
+# How much of a time limit boosting may take where bumps are to follow.
+BOOSTING_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -73,29 +76,33 @@ def fit_auto(
     watch: Watch,
 ) -> AutoFit:
     """Fit all families and put them together."""
-    deadline = np.inf if plan.max_seconds is None else perf_counter() + plan.max_seconds
+    began, limit = perf_counter(), np.inf if plan.max_seconds is None else plan.max_seconds
     loss, rng = plan.loss, default_rng(SeedSequence(plan.seed))
     mean = frozen(np.average(X, axis=0, weights=w))
     bags = cut(centered(X, mean), y, w, mean, validation, plan, rng)
 
     def more_time() -> bool:
-        return perf_counter() < deadline
+        return perf_counter() < began + limit
 
+    def more_time_to_boost() -> bool:
+        return perf_counter() < began + (BOOSTING_SHARE if bumps else 1.0) * limit
+
+    bumps = plan.bumps and loss.least_squares
     with team() as together:
-        run = Run(together, more_time, watch)
+        run = Run(together, more_time_to_boost, watch)
         start = constants(bags, loss)
         line = linear_settings(plan, bags)
         linear = boost_members(bags, start, loss, line, rng, replace(run, watch=ignore))[0]
         start = start + linear_raw(bags, linear)
         families: list[list[Boosted]] = []
         for first, sampler in zip(plan.first_samplers, plan.samplers, strict=True):
-            if more_time() or not families:
+            if more_time_to_boost() or not families:
                 own = settings(plan, bags, first, sampler)
                 families.append(boost_members(bags, start, loss, own, rng, run))
         kernel = None
-        if plan.bumps and loss.least_squares and more_time():
+        if bumps and more_time():
             metrics = families[0][0].metrics if families else linear.metrics
-            kernel = fit_kernel(bags, metrics, rng, run)
+            kernel = fit_bumps(bags, metrics, rng, replace(run, more_time=more_time))
         boosted = [under_a_penalty for family in families for under_a_penalty in family]
         held = bags.held_out()
         of_kernel = [] if kernel is None else [kernel.out_of_fold]

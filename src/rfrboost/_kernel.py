@@ -8,6 +8,7 @@ the bumps' reach and the penalty are chosen on a sample, by the error on held-ou
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product as combinations
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -40,10 +41,10 @@ FLOOR = 1e-12
 
 @dataclass(frozen=True)
 class KernelPiece:
-    """Bumps, and C and c for the members that share their metric."""
+    """Bumps, or what is summed of them leaf by leaf; C and c for the members that share them."""
 
     group: tuple[int, ...]
-    features: Bumps
+    features: Any
     C: Array
     c: Array
 

@@ -7,11 +7,14 @@ import numpy as np
 
 from rfrboost._bumps import FARTHEST, ROUNDING, Bumps, single
 from rfrboost._features import DenseFeatures, FeatureMap
+from rfrboost._leaves import Splits
+from rfrboost._local import LocalSums
 from rfrboost._metric import column_scales, stretched
 from rfrboost._onnx_graph import BOOL, DOUBLE, FLOAT, Graph, Value, row
 from rfrboost._onnx_sums import absolute_differences
 from rfrboost._typing import Array
 
+INDEX = np.dtype(np.int64)
 ALONG_ROWS = np.array([1], dtype=np.int64)
 
 
@@ -120,8 +123,45 @@ def squares(graph: Graph, A: Value, B: Array, dtype: np.dtype) -> Value:
     return graph.cast(graph.op("Where", above, squared, row(0.0), dtype=DOUBLE), dtype)
 
 
+def local_sums(graph: Graph, feature_map: LocalSums, z: Value, dtype: np.dtype) -> Value:
+    """Cᵀf + c of every row's own leaf: rows are taken out leaf by leaf, and put back together."""
+    where = leaf_numbers(graph, feature_map.splits, z)
+    places, sums = [], []
+    for j, leaf in enumerate(feature_map.leaves):
+        own = graph.op("Equal", where, np.array([[j]]), dtype=BOOL)
+        found = graph.op("NonZero", own, dtype=INDEX)
+        place = graph.op(
+            "Gather", graph.op("Transpose", found), np.array([0]), attributes={"axis": 1}
+        )
+        rows = graph.op("GatherND", z, place)
+        F = graph.cast(bumps(graph, leaf.bumps, rows, dtype), DOUBLE)
+        C = graph.cast(graph.constant(leaf.C), DOUBLE)
+        sums.append(graph.op("Add", graph.op("MatMul", F, C), row(leaf.c)))
+        places.append(place)
+    nothing = graph.op(
+        "MatMul", z, np.zeros((feature_map.splits.directions.shape[1], feature_map.width))
+    )
+    every = [graph.op("Concat", *parts, attributes={"axis": 0}) for parts in (places, sums)]
+    return graph.op("ScatterND", nothing, *every)
+
+
+def leaf_numbers(graph: Graph, splits: Splits, z: Value) -> Value:
+    """The leaf of every row, down the tree level by level."""
+    along = graph.op("MatMul", z, np.ascontiguousarray(splits.directions.T))
+    right = graph.cast(graph.op("Greater", along, row(splits.thresholds), dtype=BOOL), INDEX)
+    first = graph.op("Gather", right, np.array([0]), attributes={"axis": 1})
+    node = graph.op("Mul", first, np.array([[0]]))
+    for _ in range(splits.n_leaves.bit_length() - 1):
+        turn = graph.op("GatherElements", right, node, attributes={"axis": 1})
+        node = graph.op(
+            "Add", graph.op("Add", graph.op("Mul", node, np.array([[2]])), turn), np.array([[1]])
+        )
+    return graph.op("Sub", node, np.array([[len(splits.thresholds)]]))
+
+
 #: how each kind of map is written
 KINDS: dict[type, Callable[[Graph, Any, Value, np.dtype], Value]] = {
     DenseFeatures: dense_features,
     Bumps: bumps,
+    LocalSums: local_sums,
 }

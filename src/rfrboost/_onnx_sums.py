@@ -28,9 +28,10 @@ def absolute_differences(graph: Graph, A: Value, B: Array, dtype: np.dtype) -> V
 
 def one_more_column(graph: Graph, m: int, dtype: np.dtype) -> object:
     """The body of the loop: total + |a − b| for a column a (n) and b (m)."""
-    total, a, b, axis, tall, difference, size, sum_ = map(
+    # The number of rows has a name too: those of a leaf are not those of the table.
+    total, a, b, axis, tall, difference, size, sum_, rows = map(
         graph.free_name,
-        ("total", "a", "b", "axis", "tall", "difference", "size", "sum"),
+        ("total", "a", "b", "axis", "tall", "difference", "size", "sum", "rows"),
     )
     nodes = [
         helper.make_node("Unsqueeze", [a, axis], [tall]),
@@ -39,10 +40,10 @@ def one_more_column(graph: Graph, m: int, dtype: np.dtype) -> object:
         helper.make_node("Add", [total, size], [sum_]),
     ]
     inputs = [
-        tensor_info(total, dtype, ["N", m], ""),
-        tensor_info(a, dtype, ["N"], ""),
+        tensor_info(total, dtype, [rows, m], ""),
+        tensor_info(a, dtype, [rows], ""),
         tensor_info(b, dtype, [m], ""),
     ]
-    outputs = [tensor_info(sum_, dtype, ["N", m], "")]
+    outputs = [tensor_info(sum_, dtype, [rows, m], "")]
     constant = numpy_helper.from_array(np.array([1]), axis)
     return helper.make_graph(nodes, graph.free_name("column"), inputs, outputs, [constant])

@@ -27,6 +27,8 @@ from rfrboost._forms import (
     choice,
     is_number,
 )
+from rfrboost._leaves import Splits
+from rfrboost._local import Leaf, LocalSums
 from rfrboost._losses import (
     BinaryLogLoss,
     Huber,
@@ -76,20 +78,59 @@ DISTANCES = Part(
     ),
 )
 
-#: told the number of columns of what the features are of
-FEATURE_MAP = Part(
+BUMPS_KIND = Kind(
+    Bumps,
+    {
+        "centres": Numbers(2, single=True),
+        "distances": DISTANCES,
+        "reach": POSITIVE_NUMBER,
+        "mix": SHARE,
+    },
+    lambda m, columns: (
+        m.centres.shape[1] == columns and m.width > 0 and DISTANCES.fits(m.distances, columns)
+    ),
+)
+BUMPS = Part(BUMPS_KIND)
+
+#: told the number of columns
+SPLITS = Part(
     Kind(
-        Bumps,
-        {
-            "centres": Numbers(2, single=True),
-            "distances": DISTANCES,
-            "reach": POSITIVE_NUMBER,
-            "mix": SHARE,
-        },
-        lambda m, columns: (
-            m.centres.shape[1] == columns and m.width > 0 and DISTANCES.fits(m.distances, columns)
+        Splits,
+        {"directions": Numbers(2), "thresholds": Numbers(1)},
+        lambda s, columns: (
+            s.directions.shape == (len(s.thresholds), columns) and s.n_leaves.bit_count() == 1
         ),
     ),
+)
+
+#: told the number of columns and of sums
+LEAF = Part(
+    Kind(
+        Leaf,
+        {"bumps": BUMPS, "C": Numbers(2, single=True), "c": Numbers(1)},
+        lambda leaf, columns, width: (
+            BUMPS.fits(leaf.bumps, columns)
+            and leaf.C.shape == (leaf.bumps.width, width)
+            and len(leaf.c) == width
+        ),
+    ),
+)
+
+
+def local_sums_fit(sums: LocalSums, columns: int) -> bool:
+    """A leaf for every end of the tree, all of one width."""
+    return (
+        SPLITS.fits(sums.splits, columns)
+        and len(sums.leaves) == sums.splits.n_leaves
+        and sums.width > 0
+        and all(LEAF.fits(leaf, columns, sums.width) for leaf in sums.leaves)
+    )
+
+
+#: told the number of columns of what the features are of
+FEATURE_MAP = Part(
+    BUMPS_KIND,
+    Kind(LocalSums, {"splits": SPLITS, "leaves": Many(LEAF)}, local_sums_fit),
     Kind(
         DenseFeatures,
         {"weights": Numbers(2, single=True), "activation": choice(ACTIVATIONS)},

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from rfrboost._bumps import FARTHEST, ROUNDING, Bumps
 from rfrboost._features import DenseFeatures, FeatureMap
+from rfrboost._local import Leaf, LocalSums
 from rfrboost._metric import column_scales
 from rfrboost._typing import Array, frozen
 
@@ -110,6 +111,65 @@ class BumpsMap(nn.Module):
         nn.init.normal_(self.centres)
 
 
+class LeafMap(nn.Module):
+    """Cᵀf + c of a leaf's bumps."""
+
+    def __init__(self, source: Leaf) -> None:
+        super().__init__()
+        self.dtype = source.C.dtype
+        self.bumps = BumpsMap(source.bumps)
+        self.C, self.c = nn.Parameter(tensor(source.C)), nn.Parameter(tensor(source.c))
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.bumps(z) @ self.C + self.c
+
+    def numpy(self) -> Leaf:
+        """The leaf as it is now."""
+        return Leaf(self.bumps.numpy(), array(self.C, self.dtype), array(self.c))
+
+    def reset_parameters(self) -> None:
+        """Draw the coefficients anew; the bumps draw their own."""
+        redraw(self.C, len(self.C))
+        redraw(self.c, len(self.C))
+
+
+class LocalMap(nn.Module):
+    """Every row by the leaf it falls into; the tree stays what it is."""
+
+    directions: Tensor
+    thresholds: Tensor
+    leaves: Any
+
+    def __init__(self, source: LocalSums) -> None:
+        super().__init__()
+        self.source = source
+        self.register_buffer("directions", tensor(source.splits.directions))
+        self.register_buffer("thresholds", tensor(source.splits.thresholds))
+        self.leaves = nn.ModuleList(LeafMap(leaf) for leaf in source.leaves)
+
+    def forward(self, z: Tensor) -> Tensor:
+        where = self._leaf_numbers(z)
+        total = z.new_zeros((len(z), self.source.width))
+        for j in where.unique().tolist():
+            own = torch.nonzero(where == j)[:, 0]
+            total = total.index_copy(0, own, self.leaves[j](z[own]))
+        return total
+
+    def _leaf_numbers(self, z: Tensor) -> Tensor:
+        right = (z @ self.directions.T > self.thresholds).long()
+        node = torch.zeros((len(z), 1), dtype=torch.long, device=z.device)
+        for _ in range(self.source.splits.n_leaves.bit_length() - 1):
+            node = 2 * node + 1 + right.gather(1, node)
+        return node[:, 0] - len(self.thresholds)
+
+    def numpy(self) -> LocalSums:
+        """The map as it is now."""
+        return LocalSums(self.source.splits, tuple(leaf.numpy() for leaf in self.leaves))
+
+    def reset_parameters(self) -> None:
+        """Leaves draw their own."""
+
+
 def distance(A: Tensor, B: Tensor) -> Tensor:
     """‖a − b‖ of rows; 0 where the model takes it for rounding."""
     lengths = torch.cdist(A, B, compute_mode=EXACT)
@@ -133,4 +193,8 @@ def module_of(source: FeatureMap) -> Any:
     return kind(source)
 
 
-KINDS: dict[type, Callable[[Any], nn.Module]] = {DenseFeatures: DenseMap, Bumps: BumpsMap}
+KINDS: dict[type, Callable[[Any], nn.Module]] = {
+    DenseFeatures: DenseMap,
+    Bumps: BumpsMap,
+    LocalSums: LocalMap,
+}

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rfrboost._losses import Loss
-from rfrboost._torch_features import BumpsMap, DenseMap
+from rfrboost._torch_features import BumpsMap, DenseMap, LeafMap
 from rfrboost._torch_losses import value
 from rfrboost._torch_network import DiagonalModule, LowRankModule, NetworkModule
 
@@ -19,7 +19,7 @@ LOSS_ROWS = 4096
 PARTS: dict[str, tuple[type, ...]] = {
     "features": (DenseMap,),
     "centres": (BumpsMap,),
-    "steps": (LowRankModule, DiagonalModule),
+    "steps": (LowRankModule, DiagonalModule, LeafMap),
     "head": (NetworkModule,),
 }
 

@@ -1,0 +1,68 @@
+"""Kernel members where rows are many: a kernel machine of its own in every leaf."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.random import Generator
+
+from rfrboost._bagged import Run
+from rfrboost._bags import Bags
+from rfrboost._kernel import MOST_CENTRES, KernelFit, KernelPiece, fit_kernel
+from rfrboost._leaves import grow
+from rfrboost._local import Leaf, LocalSums
+from rfrboost._threads import one_by_one
+from rfrboost._typing import Array, Indices, frozen
+
+# Held-out rows that a leaf needs of every member, to choose its settings by.
+FEWEST_HELD_OUT = 50
+
+
+def fit_bumps(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run) -> KernelFit | None:
+    """Members of bumps: one kernel machine, or one a leaf; None when time runs out on the way."""
+    if len(bags.y) <= MOST_CENTRES:
+        return fit_kernel(bags, metrics, rng, run)
+    X, L = bags.x[:, :-1], metrics[0]
+    splits = grow(X[bags.seen(bags.groups[0])], L, MOST_CENTRES, rng)
+    where = splits(X)
+    parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
+    leaves = [leaf_bags(bags, rows) for rows in parts]
+    present = [i for i, leaf in enumerate(leaves) if len(leaf.y)]
+    if min(len(np.r_[leaves[i].folds[k]]) for i in present for k in bags.members) < FEWEST_HELD_OUT:
+        return fit_kernel(bags, metrics, rng, run)
+    alone = replace(run, team=one_by_one)
+    own = dict(zip(present, rng.spawn(len(present)), strict=True))
+
+    def fit(i: int) -> KernelFit | None:
+        return fit_kernel(leaves[i], (L,), own[i], alone) if run.more_time() else None
+
+    fits = dict(zip(present, run.team(fit, present), strict=True))
+    if any(fit is None for fit in fits.values()):
+        return None
+    held = np.zeros(bags.y.shape)
+    for i, fitted in fits.items():
+        held[parts[i][leaves[i].held_out()]] = fitted.out_of_fold
+    nearest = [min(present, key=lambda j: abs(j - i)) for i in range(splits.n_leaves)]
+    own_sums = {i: leaf_of(fits[i].pieces[0]) for i in present}
+    sums = LocalSums(splits, tuple(own_sums[i] for i in nearest))
+    unit = frozen(np.eye(sums.width))
+    piece = KernelPiece(bags.members, sums, unit, frozen(np.zeros(sums.width)))
+    return KernelFit((piece,), held[bags.held_out()])
+
+
+def leaf_of(piece: KernelPiece) -> Leaf:
+    """A kernel machine as a leaf of many."""
+    return Leaf(piece.features, piece.C, frozen(piece.c))
+
+
+def leaf_bags(bags: Bags, rows: Indices) -> Bags:
+    """The same folds and members on some of the rows, which are in order."""
+    edges = [np.searchsorted(rows, [fold.start, fold.stop]) for fold in bags.folds]
+    return Bags(
+        x=bags.x[rows],
+        y=np.asfortranarray(bags.y[rows]),
+        w=bags.w[rows],
+        folds=tuple(slice(int(a), int(b)) for a, b in edges),
+        members=bags.members,
+        groups=(bags.members,),
+        origin=np.arange(len(rows)),
+    )

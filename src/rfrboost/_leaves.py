@@ -1,0 +1,84 @@
+"""Leaves: rows halved again and again along the direction in which they spread most.
+
+A row's neighbours are then mostly in its own leaf, so that what is fitted leaf by leaf costs as
+much a row however many rows there are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from scipy.linalg import eigh
+
+from rfrboost._blas import product
+from rfrboost._metric import stretched
+from rfrboost._typing import Array, Indices, frozen
+
+# Rows that say in which direction a node spreads most.
+SPREAD_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Splits:
+    """A complete tree: node i sends rows to node 2i + 1, or past its threshold to 2i + 2.
+
+    ``directions`` are (nodes, D), ``thresholds`` (nodes,); leaves are numbered from left to right.
+    """
+
+    directions: Array
+    thresholds: Array
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.thresholds) + 1
+
+    def __call__(self, X: Array) -> Indices:
+        """The leaf of every row."""
+        right = product(X, self.directions.T) > self.thresholds
+        node, every = np.zeros(len(X), np.intp), np.arange(len(X))
+        for _ in range(self.n_leaves.bit_length() - 1):
+            node = 2 * node + 1 + right[every, node]
+        return node - len(self.thresholds)
+
+
+def grow(X: Array, L: Array, most: int, rng: Generator) -> Splits:
+    """Splits into leaves of at most ``most`` rows of X, as far as rows differ; L is the metric."""
+    n_nodes = 2 ** max(int(np.ceil(np.log2(len(X) / most))), 0) - 1
+    directions, thresholds = np.zeros((n_nodes, X.shape[1])), np.zeros(n_nodes)
+    parts = [np.arange(len(X))]
+    for i in range(n_nodes):
+        rows = parts[i]
+        directions[i] = widest(X[rows[rng.permutation(len(rows))[:SPREAD_ROWS]]], L)
+        along = product(X[rows], directions[i][:, None])[:, 0]
+        thresholds[i] = middle(along)
+        right = along > thresholds[i]
+        parts += [rows[~right], rows[right]]
+    return Splits(frozen(directions), frozen(thresholds))
+
+
+def widest(X: Array, L: Array) -> Array:
+    """The direction v along which x·v, the first principal component in the metric, varies most."""
+    if len(X) < 2:
+        return np.zeros(X.shape[1])
+    Z = stretched(X, L)
+    Z = Z - Z.mean(axis=0)
+    _, vectors = eigh(product(Z.T, Z))
+    u = vectors[:, -1:]
+    # A sign is nobody's choice: the largest entry is positive.
+    u = u * np.sign(u[np.argmax(np.abs(u)), 0])
+    return (L[:, None] * u if L.ndim == 1 else product(L, u))[:, 0]
+
+
+def middle(values: Array) -> float:
+    """Half way across the gap between values that is nearest to the middle row.
+
+    Between values, so that rounding sends no row elsewhere; where all are equal, at them.
+    """
+    ordered = np.sort(values) if len(values) else np.zeros(1)
+    half, n = ordered[len(ordered) // 2], len(ordered)
+    ends = [int(np.searchsorted(ordered, half, side)) for side in ("left", "right")]
+    gaps = [end for end in ends if 0 < end < n]
+    if not gaps:
+        return float(half)
+    at = min(gaps, key=lambda end: abs(end - n / 2))
+    return float((ordered[at - 1] + ordered[at]) / 2)

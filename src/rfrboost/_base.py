@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from rfrboost._auto import AutoFit, fit_auto
 from rfrboost._boost import LayerRecord, Recipe, boost
+from rfrboost._chunks import InMemory
 from rfrboost._conformal import Calibration
 from rfrboost._edge import Data, check_inputs, is_auto, refuse_validation
 from rfrboost._encoder import Encoder
@@ -99,7 +100,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Export
             refuse_validation(data)
             recipe = self._recipe(loss, scale, len(data.y), data.X.shape[1], seed)
             watch = self._watch(history, recipe.n_layers, scale, loss)
-            self.network_ = boost(data.X, data.y, data.w, recipe, fitted, watch)
+            chunks = InMemory(data.X, data.y, data.w, recipe.n_parts)
+            self.network_ = boost(chunks, recipe, fitted, watch)
         self.history_, self._seed, self._loss = history, seed, loss
         return fit
 

@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils.validation import check_array
 
 from rfrboost._base import NetworkEstimator
+from rfrboost._chunks import InMemory
 from rfrboost._conformal import Calibration, HeldOut, calibrate
 from rfrboost._edge import (
     NO_SCALE,
@@ -77,7 +78,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         named = loss_for(self.loss, self.quantile)
         check_targets(Y, named)
         fitted = self._fitted_before(X, named.n_outputs(Y))
-        scale = target_scale(Y, w) if named.degree else NO_SCALE
+        scale = target_scale(InMemory(Y, Y, w)) if named.degree else NO_SCALE
         if fitted is not None:
             # The heads of the layers there are speak in the units of their own fit.
             scale = self._target_scale

@@ -35,6 +35,8 @@ ORDER = [
     "_chunks",
     "_order",
     "_splitting",
+    "_spill",
+    "_streamed",
     "_convex",
     "_heads",
     "_steps",
@@ -82,6 +84,11 @@ ORDER = [
     "_parameters",
     "_plan",
     "_inputs",
+    "_labelled",
+    "_arrow",
+    "row_blocks",
+    "_block_arrays",
+    "_from_blocks",
     "_base",
     "_classification",
     "_regression",
@@ -156,6 +163,7 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
         **{name: {"torch"} for name in ORDER if "torch" in name},
         **{name: {"onnx"} for name in ("_onnx_graph", "_onnx_sums", "_onnx_model")},
         "_threads": {"threadpoolctl"},
+        "_arrow": {"pandas", "pyarrow"},
     }
     for path in PACKAGE.glob("*.py"):
         assert outside(path) == optional.get(path.stem, set()), path.name

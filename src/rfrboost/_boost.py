@@ -79,7 +79,8 @@ def boost(chunks: Chunks, recipe: Recipe, fitted: Network | None, watch: Watch) 
 
     for t in range(len(layers) + 1, recipe.n_layers + 1):
         began = perf_counter()
-        chunks.set("part", part_of, t)
+        if recipe.n_parts > 1:
+            chunks.set("part", part_of, t)
         W = heads[-1]
 
         # Generate random features f_t(x, Φ_{t−1})

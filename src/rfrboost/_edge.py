@@ -80,7 +80,11 @@ NO_SCALE = TargetScale(np.zeros(1), 1.0)
 
 def check_inputs(X: Array, names: list[str] | None = None) -> None:
     """Refuse columns so large that their squares cannot be summed."""
-    largest = np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float)
+    check_extent(np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float), names)
+
+
+def check_extent(largest: Array, names: list[str] | None) -> None:
+    """The same, given the largest value of every column."""
     if (largest > LARGEST_INPUT).any():
         j = int(np.argmax(largest))
         raise ValueError(

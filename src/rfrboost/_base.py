@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from rfrboost._auto import AutoFit, fit_auto
+from rfrboost._block_arrays import BlockArrays
 from rfrboost._boost import LayerRecord, Recipe, boost
 from rfrboost._chunks import Chunks, InMemory
 from rfrboost._conformal import Calibration
@@ -18,8 +19,10 @@ from rfrboost._edge import Data, check_inputs, is_auto, refuse_validation
 from rfrboost._encoder import Encoder
 from rfrboost._exporting import ExportedEstimator
 from rfrboost._gradients import input_gradient
+from rfrboost._held_out import HeldOutRows, Judge
 from rfrboost._importances import importances
 from rfrboost._inputs import encode_fit, read_again, read_arrays, read_table_and_target
+from rfrboost._large import large_recipe
 from rfrboost._losses import Loss
 from rfrboost._network import Network
 from rfrboost._plan import MOST_LAYERS, is_automatic, plan_for
@@ -97,14 +100,35 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Export
             self.feature_importances_ = np.maximum(by_column, 0.0)
         return fit
 
-    def _fit_single(self, chunks: Chunks, loss: Loss, scale: float, fitted: Network | None) -> None:
-        """Fit a single network, wherever its rows are."""
+    def _fit_single(
+        self,
+        chunks: Chunks,
+        loss: Loss,
+        scale: float,
+        fitted: Network | None,
+        held: HeldOutRows | None = None,
+    ) -> None:
+        """Fit a single network, wherever its rows are, until the rows held out say stop, if any."""
         seed = self._seed_for(fitted)
         history = [] if fitted is None else list(self.history_)
-        facts = chunks.facts
-        recipe = self._recipe(loss, scale, facts.n_rows, len(facts.x_low), seed)
-        watch = self._watch(history, recipe.n_layers, scale, loss)
-        self._keep(boost(chunks, recipe, fitted, watch), history, seed, loss)
+        shape = (chunks.facts.n_rows, len(chunks.facts.x_low))
+        if held is None:
+            recipe = self._recipe(loss, scale, *shape, seed)
+            watch = self._watch(history, recipe.n_layers, scale, loss)
+            network = boost(chunks, recipe, fitted, watch)
+        else:
+            recipe = large_recipe(self, loss, scale, *shape, seed)
+            watch = self._watch(history, recipe.n_layers, scale, loss)
+            judge = Judge(held, loss, self.max_seconds)
+            network = judge.kept(boost(chunks, recipe, fitted, watch, judge))
+        self._keep(network, history[: len(network.layers)], seed, loss)
+
+    def _describe(self, source: BlockArrays) -> None:
+        """After a fit: the columns there were, as scikit-learn has it, and how they are encoded."""
+        self.n_features_in_, self._encoder = source.n_columns or 0, source.encoder
+        self.__dict__.pop("feature_names_in_", None)
+        if source.names is not None:
+            self.feature_names_in_ = np.array(source.names, dtype=object)
 
     def _seed_for(self, fitted: Network | None) -> int:
         """A seed for a new model, or that of the one that layers are added to."""

@@ -9,7 +9,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from rfrboost._columns import is_missing
-from rfrboost._encoder import differences
+from rfrboost._encoder import Encoder, differences
+from rfrboost._held_out import HeldOutRows
 from rfrboost._labelled import LabelledBlock
 from rfrboost._typing import Array
 from rfrboost.row_blocks import RowBlocks
@@ -24,12 +25,18 @@ def names_of(X: Any) -> list[str] | None:
 class BlockArrays:
     """Iterates X (m, D), y (m, k) and weights (m,) of row blocks, as float64.
 
-    ``n_columns`` and ``names`` are those of the first block; every other must have the same. Rows
-    of weight up to ``least_weight`` are as good as absent.
+    X is taken as it is, or as its ``encoder`` writes it. ``n_columns`` and ``names`` are those of
+    the first block; every other must have the same. Rows of weight up to ``least_weight`` are as
+    good as absent, and so are those that are ``held`` out.
     """
 
-    def __init__(self, blocks: RowBlocks) -> None:
-        self.blocks = blocks
+    def __init__(
+        self,
+        blocks: RowBlocks,
+        encoder: Encoder | None = None,
+        held: HeldOutRows | None = None,
+    ) -> None:
+        self.blocks, self.encoder, self.held = blocks, encoder, held
         self.n_columns: int | None = None
         self.names: list[str] | None = None
         self.targets: int | None = None
@@ -44,15 +51,17 @@ class BlockArrays:
                 X, y, w = self._arrays(block)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"{block.label}: {error}") from error
-            if w is None:
-                yield X, self.coded(y), None
-            else:
+            if w is not None:
                 present = w > self.least_weight
-                yield X[present], self.coded(y[present]), w[present]
+                X, y, w = X[present], y[present], w[present]
+            Y = self.coded(y)
+            yield (X, Y, w) if self.held is None else self.held.split(X, Y, w)
+        if self.held is not None:
+            self.held.close()
 
     def _arrays(self, block: LabelledBlock) -> tuple[Array, np.ndarray, Array | None]:
-        X = self.numbers(block.X)
-        self._check_columns(X.shape[1], names_of(block.X))
+        self._check_columns(block.X)
+        X = self._numbers(block.X)
         y = self.target(block.y)
         w = None if block.w is None else self._weights(block.w)
         if self.weighted is None:
@@ -64,9 +73,10 @@ class BlockArrays:
             raise ValueError(parts + ("." if w is None else f", and there are {len(w)} weights."))
         return X, y, w
 
-    def numbers(self, X: Any) -> Array:
-        """X as finite numbers."""
-        return check_array(X, dtype=np.float64, input_name="X", ensure_min_samples=0)
+    def _numbers(self, X: Any) -> Array:
+        if self.encoder is None:
+            return check_array(X, dtype=np.float64, input_name="X", ensure_min_samples=0)
+        return self.encoder(X) if np.shape(X)[0] else np.empty((0, self.encoder.width))
 
     def target(self, y: Any) -> np.ndarray:
         """The targets as numbers."""
@@ -92,10 +102,15 @@ class BlockArrays:
         return w
 
     def drop_below(self, least: float) -> None:
-        """Count rows of so little weight as absent from now on."""
+        """Begin anew, and count rows of so little weight as absent."""
         self.least_weight = least
+        if self.held is not None:
+            self.held.begin()
 
-    def _check_columns(self, n_columns: int, names: list[str] | None) -> None:
+    def _check_columns(self, X: Any) -> None:
+        if np.ndim(X) != 2:
+            raise ValueError(f"X has {np.ndim(X)} axes, not two: rows and columns.")
+        n_columns, names = np.shape(X)[1], names_of(X)
         if self.n_columns is None:
             self.n_columns, self.names = n_columns, names
             return
@@ -111,8 +126,13 @@ class BlockArrays:
 class LabelledArrays(BlockArrays):
     """The same with class labels of any type, which are numbered as they turn up."""
 
-    def __init__(self, blocks: RowBlocks) -> None:
-        super().__init__(blocks)
+    def __init__(
+        self,
+        blocks: RowBlocks,
+        encoder: Encoder | None = None,
+        held: HeldOutRows | None = None,
+    ) -> None:
+        super().__init__(blocks, encoder, held)
         self.numbers_of: dict[Any, int] = {}
         self.found: list[np.ndarray] = []
 

@@ -64,9 +64,22 @@ class LayerRecord:
 
 
 Watch = Callable[[LayerRecord], None]
+# Asked at the start and after every layer whether another one may be added.
+Judge = Callable[[Network], bool]
 
 
-def boost(chunks: Chunks, recipe: Recipe, fitted: Network | None, watch: Watch) -> Network:
+def always(network: Network) -> bool:
+    """No limit but the number of layers."""
+    return True
+
+
+def boost(
+    chunks: Chunks,
+    recipe: Recipe,
+    fitted: Network | None,
+    watch: Watch,
+    goes_on: Judge = always,
+) -> Network:
     """Fit a network, or add layers to a fitted one. ``watch`` is told of every layer."""
     mean = chunks.facts.x_mean if fitted is None else fitted.mean
     order = prepare(chunks, mean, recipe)
@@ -74,19 +87,17 @@ def boost(chunks: Chunks, recipe: Recipe, fitted: Network | None, watch: Watch) 
         network = begin(chunks, order, mean, recipe)
     else:
         network = resume(chunks, fitted, recipe)
-    initial, layers, heads = network.initial, list(network.layers), list(network.heads)
-    standing = chunks.total(standing_of, heads[-1], recipe.loss)
+    standing = chunks.total(standing_of, network.heads[-1], recipe.loss)
 
-    for t in range(len(layers) + 1, recipe.n_layers + 1):
-        began = perf_counter()
+    while len(network.layers) < recipe.n_layers and goes_on(network):
+        t, began = len(network.layers) + 1, perf_counter()
         if recipe.n_parts > 1:
             chunks.set("part", part_of, t)
-        W = heads[-1]
+        W = network.heads[-1]
 
         # Generate random features f_t(x, Φ_{t−1})
-        fitted_so_far = Network(mean, initial, tuple(layers), tuple(heads))
         rng = layer_generator(recipe.seed, t)
-        features = sample_features(chunks, order, fitted_so_far, standing.largest, recipe, rng)
+        features = sample_features(chunks, order, network, standing.largest, recipe, rng)
         # Fit A_t: sandwiched least squares, or the gradient on the features and a line search
         A = recipe.step.fit(chunks, features, W, recipe.loss)
         # Build the layer Φ_t = Φ_{t−1} + η A_t f_t
@@ -97,11 +108,10 @@ def boost(chunks: Chunks, recipe: Recipe, fitted: Network | None, watch: Watch) 
         # Update the top level W_t = argmin R(W, Φ_t)
         W = fit_head(chunks, recipe.loss, recipe.l2_head, W)
 
-        layers.append(layer)
-        heads.append(W)
+        network = replace(network, layers=(*network.layers, layer), heads=(*network.heads, W))
         standing = chunks.total(standing_of, W, recipe.loss)
         watch(LayerRecord(t, standing.risk, A.alpha, A.gradient_norm, perf_counter() - began))
-    return Network(mean, initial, tuple(layers), tuple(heads))
+    return network
 
 
 def layer_generator(seed: int, t: int) -> Generator:

@@ -63,15 +63,9 @@ def set_classes(chunks: Streamed, source: LabelledArrays) -> np.ndarray:
     k = 1 if len(classes) == 2 else len(classes)
     chunks.set("y", coded_labels, places, len(classes))
     chunks.facts = replace(chunks.facts, y_low=np.zeros(k), y_high=np.ones(k))
+    if source.held is not None:
+        source.held.y = coded(places[source.held.y[:, 0].astype(np.intp)], len(classes))
     return classes
-
-
-def describe(estimator: Any, source: BlockArrays) -> None:
-    """Tell an estimator how many columns there were, and their names, as scikit-learn has it."""
-    estimator.n_features_in_ = source.n_columns
-    estimator.__dict__.pop("feature_names_in_", None)
-    if source.names is not None:
-        estimator.feature_names_in_ = np.array(source.names, dtype=object)
 
 
 def check_blocks(estimator: Any, *others: Any) -> None:

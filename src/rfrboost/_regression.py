@@ -25,13 +25,13 @@ from rfrboost._edge import (
 from rfrboost._fitted import REGRESSOR
 from rfrboost._from_blocks import (
     check_blocks,
-    describe,
     extremes,
     is_blocks,
     open_chunks,
     shrunk_targets,
 )
 from rfrboost._inputs import read_again
+from rfrboost._large import Gathered, source_of
 from rfrboost._losses import Loss
 from rfrboost._parameters import ENSEMBLE_ROUNDING, SINGLE_ROUNDING, fitted_loss, loss_for
 from rfrboost._plan import is_automatic
@@ -114,8 +114,10 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         return self
 
     def _fit_blocks(self, blocks: RowBlocks) -> Self:
-        """Fit a single network to rows that are read block by block."""
-        source = BlockArrays(blocks)
+        """Fit rows that are read block by block."""
+        source = source_of(self, blocks, BlockArrays, "regression")
+        if isinstance(source, Gathered):
+            return self.fit(source.X, source.y, source.w)
         chunks = open_chunks(source)
         named, ends = loss_for(self.loss, self.quantile), extremes(chunks.facts)
         check_targets(ends, named)
@@ -124,13 +126,14 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         if fitted is not None:
             scale = self._target_scale
         chunks.set("y", shrunk_targets, scale)
+        if source.held is not None:
+            source.held.y = scale.shrink(source.held.y)
         targets = thinned_targets(chunks)
         loss = fitted_loss(self.loss, self.quantile, SINGLE_ROUNDING, scale.scale, *targets)
-        self._fit_single(chunks, loss, scale.scale, fitted)
-        self._encoder = None
+        self._fit_single(chunks, loss, scale.scale, fitted, source.held)
         self._target_scale = scale
         self._y_is_1d = source.y_is_1d and not isinstance(loss, Quantiles)
-        describe(self, source)
+        self._describe(source)
         return self
 
     def _validation(

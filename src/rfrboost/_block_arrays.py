@@ -82,8 +82,8 @@ class BlockArrays:
         """The targets as numbers."""
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", ensure_min_samples=0)
         if self.targets is None:
-            self.targets, self.y_is_1d = y.reshape(len(y), -1).shape[1], y.ndim == 1
-        y = y.reshape(len(y), self.targets if not len(y) else -1)
+            self.targets, self.y_is_1d = y.shape[1] if y.ndim > 1 else 1, y.ndim == 1
+        y = y[:, None] if y.ndim == 1 else y
         if y.shape[1] != self.targets:
             raise ValueError(f"y has {y.shape[1]} columns, but {self.targets} in the first block.")
         return y

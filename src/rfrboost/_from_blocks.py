@@ -1,5 +1,7 @@
 """From row blocks to the chunks that a fit asks for its sums."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,25 +17,24 @@ from rfrboost._typing import Array
 from rfrboost.row_blocks import RowBlocks
 
 
-def open_chunks(source: BlockArrays) -> Streamed:
-    """All rows of the source, read once and checked."""
-    chunks = streamed(source)
-    if source.weighted:
-        # A power of two, so that equal weights of any size give the same bits.
-        exponent = int(np.frexp(source.largest_weight)[1])
-        least = float(np.ldexp(NEGLIGIBLE_WEIGHT, exponent))
-        if source.smallest_weight <= least:
-            source.drop_below(least)
-            chunks = streamed(source)
-        chunks.set("w", scaled_weights, -exponent)
-    largest = np.maximum(chunks.facts.x_high, -chunks.facts.x_low)
-    check_extent(largest, source.names)
-    return chunks
-
-
-def streamed(source: BlockArrays) -> Streamed:
-    """The rows, with a disk of their own to spill to."""
-    return Streamed(source, Spill(source.blocks.spill_dir, source.blocks.disk_budget))
+@contextmanager
+def opened(source: BlockArrays) -> Iterator[Streamed]:
+    """All rows of the source, read once and checked; what is spilled is gone in the end."""
+    spill = Spill(source.blocks.spill_dir, source.blocks.disk_budget)
+    with spill.open_files:
+        chunks = Streamed(source, spill)
+        if source.weighted:
+            # A power of two, so that equal weights of any size give the same bits.
+            exponent = int(np.frexp(source.largest_weight)[1])
+            least = float(np.ldexp(NEGLIGIBLE_WEIGHT, exponent))
+            if source.smallest_weight <= least:
+                source.drop_below(least)
+                chunks.close_inputs()
+                chunks = Streamed(source, spill)
+            chunks.set("w", scaled_weights, -exponent)
+        largest = np.maximum(chunks.facts.x_high, -chunks.facts.x_low)
+        check_extent(largest, None if source.encoder else source.names)
+        yield chunks
 
 
 def scaled_weights(rows: Rows, exponent: int) -> Array:

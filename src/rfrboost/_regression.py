@@ -27,7 +27,7 @@ from rfrboost._from_blocks import (
     check_blocks,
     extremes,
     is_blocks,
-    open_chunks,
+    opened,
     shrunk_targets,
 )
 from rfrboost._inputs import read_again
@@ -36,6 +36,7 @@ from rfrboost._losses import Loss
 from rfrboost._parameters import ENSEMBLE_ROUNDING, SINGLE_ROUNDING, fitted_loss, loss_for
 from rfrboost._plan import is_automatic
 from rfrboost._quantiles import Quantiles
+from rfrboost._streamed import Streamed
 from rfrboost._typing import Array
 from rfrboost.row_blocks import RowBlocks
 
@@ -118,7 +119,11 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         source = source_of(self, blocks, BlockArrays, "regression")
         if isinstance(source, Gathered):
             return self.fit(source.X, source.y, source.w)
-        chunks = open_chunks(source)
+        with opened(source) as chunks:
+            self._fit_opened(chunks, source)
+        return self
+
+    def _fit_opened(self, chunks: Streamed, source: BlockArrays) -> None:
         named, ends = loss_for(self.loss, self.quantile), extremes(chunks.facts)
         check_targets(ends, named)
         fitted = self._fitted_before(len(chunks.facts.x_low), named.n_outputs(ends))
@@ -134,7 +139,6 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         self._target_scale = scale
         self._y_is_1d = source.y_is_1d and not isinstance(loss, Quantiles)
         self._describe(source)
-        return self
 
     def _validation(
         self, X_val: Any, y_val: Any, n_outputs: int, scale: TargetScale

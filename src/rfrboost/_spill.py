@@ -6,6 +6,7 @@ They are read and written, not mapped: mapped pages would count as memory.
 
 import os
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -27,7 +28,8 @@ class Spill:
     folder: str | Path | None
     left: float
     seconds: float = 0.0
-    moved: float = field(default=0.0)
+    moved: float = 0.0
+    open_files: ExitStack = field(default_factory=ExitStack)
 
     def take(self, size: float) -> bool:
         """Whether there is room for so many bytes, which are then taken."""
@@ -54,10 +56,8 @@ class SpillFile:
         self.fortran = example.ndim > 1 and not example.flags.c_contiguous
         self.row_bytes = example.itemsize * prod(self.shape)
         try:
-            # Open for as long as there is anything to read from it, which ends with the object.
-            self.file: IO[bytes] = tempfile.TemporaryFile(  # noqa: SIM115
-                dir=spill.folder, buffering=0
-            )
+            file = tempfile.TemporaryFile(dir=spill.folder, buffering=0)  # noqa: SIM115
+            self.file: IO[bytes] = spill.open_files.enter_context(file)
         except OSError as error:
             raise self._failure("made", error) from error
 

@@ -141,6 +141,11 @@ class Streamed:
             else:
                 self._give_back(field, rows.first)
 
+    def close_inputs(self) -> None:
+        """Give back the disk that the rows as they came have taken."""
+        for name in INPUTS:
+            self._give_back(self.fields[name], self.facts.n_rows)
+
     def _give_back(self, field: Field, n_rows: int) -> None:
         if field.file is not None:
             field.file.file.close()

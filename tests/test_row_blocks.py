@@ -206,7 +206,7 @@ def test_row_blocks_are_read_as_tuples():
 
 def test_memory_does_not_grow_with_the_rows(monkeypatch):
     small_chunks(monkeypatch, 1024)
-    monkeypatch.setattr("rfrboost._order.MOST_BINS", 256)
+    monkeypatch.setattr("rfrboost._order.MOST_BINS", 4096)
 
     class Made:
         """Blocks that are made when they are asked for."""

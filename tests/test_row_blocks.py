@@ -175,6 +175,13 @@ def test_labels_of_any_type_are_found_wherever_they_are(labels, monkeypatch):
     assert model.classes_.dtype == np.array(labels).dtype
 
 
+def test_many_classes_in_blocks_of_one_row(monkeypatch):
+    small_chunks(monkeypatch, 32)
+    X, _, _ = regression_rows(120)
+    y = np.arange(120) % 30
+    check(RFNNClassifier(8, random_state=0), X, y, None, RowBlocks(cut(X, y, None, [1] * 50)))
+
+
 def test_rows_of_negligible_weight_are_absent(monkeypatch):
     small_chunks(monkeypatch)
     X, y, w = labelled_rows(3)

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-torch lint bench replay docs wheel-test clean
+.PHONY: demo test test-torch lint bench bench-scale replay docs wheel-test clean
 
 # One stamp a set of extras, so that the demo does not wait for the test tools.
 $(VENV)/%.stamp: pyproject.toml
@@ -32,6 +32,10 @@ lint: $(VENV)/test.stamp
 
 bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks
+
+# Streamed fits of 10^4 to 10^7 rows: half an hour, and 6 GB of disk for the largest.
+bench-scale: $(VENV)/bench.stamp
+	$(BIN)/python -m benchmarks.scale
 
 replay: $(VENV)/experiments.stamp
 	$(BIN)/python -m experiments replay

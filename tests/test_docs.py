@@ -10,7 +10,15 @@ import rfrboost
 
 DOCS = Path(__file__).parent.parent / "docs"
 #: modules of public names, which the reference has
-PUBLIC = ["_rfnn", "_rfrboost", "_rfrboost_classifier", "_transformers", "_version", "torch"]
+PUBLIC = [
+    "_rfnn",
+    "_rfrboost",
+    "_rfrboost_classifier",
+    "_transformers",
+    "_version",
+    "row_blocks",
+    "torch",
+]
 
 
 def written() -> list[str]:

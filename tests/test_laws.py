@@ -15,7 +15,11 @@ from zoo import CLASSIFIERS, REGRESSORS, classification, regression
 
 import rfrboost._rows as rows_module
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
-from rfrboost._rows import Rows, content_order
+from rfrboost._boost import centered_rows
+from rfrboost._chunks import InMemory
+from rfrboost._order import ContentOrder
+from rfrboost._rows import Rows
+from rfrboost._splitting import RunOrder
 
 ALL = {
     **{f"regressor-{k}": m for k, m in REGRESSORS.items()},
@@ -210,7 +214,7 @@ def test_outputs_are_fitted_together(name):
 
 def test_sample_splitting_fits_every_layer_on_rows_of_its_own(monkeypatch):
     fitted, drawn = {}, {}
-    blocks, draw = Rows.fitting_blocks, Rows.draw
+    blocks, draw = Rows.fitting_blocks, RunOrder.draw
 
     def spy_blocks(self):
         seen = list(blocks(self))
@@ -221,11 +225,11 @@ def test_sample_splitting_fits_every_layer_on_rows_of_its_own(monkeypatch):
 
     def spy_draw(self, size, rng):
         index = draw(self, size, rng)
-        drawn.setdefault(self.part, set()).update(index.tolist())
+        drawn.setdefault(self.rows.part, set()).update(index.tolist())
         return index
 
     monkeypatch.setattr(Rows, "fitting_blocks", spy_blocks)
-    monkeypatch.setattr(Rows, "draw", spy_draw)
+    monkeypatch.setattr(RunOrder, "draw", spy_draw)
     X, y = regression(403)
     model = RFRBoostRegressor(4, n_features=20, sample_splitting=True, random_state=0).fit(X, y)
     assert [len(fitted[part]) for part in range(4)] == [100] * 4
@@ -284,8 +288,9 @@ def test_rows_are_drawn_by_content_and_weight(n, columns, seed):
     repeated_x, repeated_y = np.repeat(x, w, axis=0)[order], np.repeat(y, w, axis=0)[order]
     drawn = []
     for X, Y, W in ((x, y, w.astype(float)), (repeated_x, repeated_y, None)):
-        rows = Rows(X, Y, W, content_order(X, Y, default_rng(seed)))
-        index = rows.draw(50, default_rng(seed))
+        chunks = InMemory(X, Y, W)
+        chunks.set("x", centered_rows, chunks.facts.x_mean, np.zeros(columns, bool))
+        index = ContentOrder(chunks, default_rng(seed)).draw(50, default_rng(seed))
         drawn.append(np.hstack([X[index], Y[index]]))
     np.testing.assert_array_equal(*drawn)
 

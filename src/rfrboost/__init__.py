@@ -9,6 +9,7 @@ from rfrboost._rfrboost import RFRBoostRegressor
 from rfrboost._rfrboost_classifier import RFRBoostClassifier
 from rfrboost._transformers import FourierFeatures, GaussianFeatures, SWIMFeatures
 from rfrboost._version import __version__
+from rfrboost.row_blocks import RowBlocks
 
 __all__ = [
     "DenseFeatures",
@@ -24,6 +25,7 @@ __all__ = [
     "RFNNRegressor",
     "RFRBoostClassifier",
     "RFRBoostRegressor",
+    "RowBlocks",
     "SWIMFeatures",
     "Sampler",
     "SquaredError",

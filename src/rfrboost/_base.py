@@ -11,14 +11,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from rfrboost._auto import AutoFit, fit_auto
+from rfrboost._block_arrays import BlockArrays
 from rfrboost._boost import LayerRecord, Recipe, boost
+from rfrboost._chunks import Chunks, InMemory
 from rfrboost._conformal import Calibration
 from rfrboost._edge import Data, check_inputs, is_auto, refuse_validation
 from rfrboost._encoder import Encoder
 from rfrboost._exporting import ExportedEstimator
 from rfrboost._gradients import input_gradient
+from rfrboost._held_out import HeldOutRows, Judge
 from rfrboost._importances import importances
 from rfrboost._inputs import encode_fit, read_again, read_arrays, read_table_and_target
+from rfrboost._large import large_recipe
 from rfrboost._losses import Loss
 from rfrboost._network import Network
 from rfrboost._plan import MOST_LAYERS, is_automatic, plan_for
@@ -74,34 +78,70 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Export
 
         Returns what an automatic fit has to say beyond its network.
         """
-        fit = None
         names = getattr(self, "feature_names_in_", None)
         # What an encoder wrote is of size one, and its columns have other names.
         check_inputs(data.X, None if names is None or self._encoder else list(names))
-        random = check_random_state(self.random_state)
-        seed = int(random.randint(2**31 - 1)) if fitted is None else self._seed
+        if not is_automatic(self, len(data.y)):
+            refuse_validation(data)
+            parts = max(self.n_layers, 1) if getattr(self, "sample_splitting", False) else 1
+            self._fit_single(InMemory(data.X, data.y, data.w, parts), loss, scale, fitted)
+            return None
+        seed = self._seed_for(None)
+        plan = plan_for(self, loss, scale, is_classifier(self), seed)
+        watch = self._watch([], MOST_LAYERS, scale, loss)
+        fit = fit_auto(data.X, data.y, data.w, data.validation, plan, watch)
+        # Of every family the layers that were kept; those tried after them are forgotten.
+        history = [asdict(in_units(r, scale, loss.degree or 0)) for r in fit.rounds]
+        self._keep(fit.network, history, seed, loss)
+        sources = self._sources(data.X.shape[1])
+        shares = importances(fit.network, data.X, data.w, sources)
+        if shares is not None:
+            by_column = np.bincount(sources, shares, self.n_features_in_)
+            self.feature_importances_ = np.maximum(by_column, 0.0)
+        return fit
+
+    def _fit_single(
+        self,
+        chunks: Chunks,
+        loss: Loss,
+        scale: float,
+        fitted: Network | None,
+        held: HeldOutRows | None = None,
+    ) -> None:
+        """Fit a single network, wherever its rows are, until the rows held out say stop, if any."""
+        seed = self._seed_for(fitted)
         history = [] if fitted is None else list(self.history_)
+        shape = (chunks.facts.n_rows, len(chunks.facts.x_low))
+        if held is None:
+            recipe = self._recipe(loss, scale, *shape, seed)
+            watch = self._watch(history, recipe.n_layers, scale, loss)
+            network = boost(chunks, recipe, fitted, watch)
+        else:
+            recipe = large_recipe(self, loss, scale, *shape, seed)
+            watch = self._watch(history, recipe.n_layers, scale, loss)
+            judge = Judge(held, loss, self.max_seconds)
+            network = judge.kept(boost(chunks, recipe, fitted, watch, judge))
+        self._keep(network, history[: len(network.layers)], seed, loss)
+
+    def _describe(self, source: BlockArrays) -> None:
+        """After a fit: the columns there were, as scikit-learn has it, and how they are encoded."""
+        self.n_features_in_, self._encoder = source.n_columns or 0, source.encoder
+        self.__dict__.pop("feature_names_in_", None)
+        if source.names is not None:
+            self.feature_names_in_ = np.array(source.names, dtype=object)
+
+    def _seed_for(self, fitted: Network | None) -> int:
+        """A seed for a new model, or that of the one that layers are added to."""
+        random = check_random_state(self.random_state)
+        return int(random.randint(2**31 - 1)) if fitted is None else self._seed
+
+    def _keep(
+        self, network: Network, history: list[dict[str, float]], seed: int, loss: Loss
+    ) -> None:
+        """Take on a fitted network; what was known of another is forgotten."""
         for name in ("oof_prediction_", "oof_score_", "feature_importances_", "_calibration"):
             self.__dict__.pop(name, None)
-        if is_automatic(self, len(data.y)):
-            plan = plan_for(self, loss, scale, is_classifier(self), seed)
-            watch = self._watch(history, MOST_LAYERS, scale, loss)
-            fit = fit_auto(data.X, data.y, data.w, data.validation, plan, watch)
-            # Of every family the layers that were kept; those tried after them are forgotten.
-            history = [asdict(in_units(r, scale, loss.degree or 0)) for r in fit.rounds]
-            self.network_ = fit.network
-            sources = self._sources(data.X.shape[1])
-            shares = importances(fit.network, data.X, data.w, sources)
-            if shares is not None:
-                by_column = np.bincount(sources, shares, self.n_features_in_)
-                self.feature_importances_ = np.maximum(by_column, 0.0)
-        else:
-            refuse_validation(data)
-            recipe = self._recipe(loss, scale, len(data.y), data.X.shape[1], seed)
-            watch = self._watch(history, recipe.n_layers, scale, loss)
-            self.network_ = boost(data.X, data.y, data.w, recipe, fitted, watch)
-        self.history_, self._seed, self._loss = history, seed, loss
-        return fit
+        self.network_, self.history_, self._seed, self._loss = network, history, seed, loss
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -127,7 +167,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Export
 
         return watch
 
-    def _fitted_before(self, X: Array, n_outputs: int) -> Network | None:
+    def _fitted_before(self, n_columns: int, n_outputs: int) -> Network | None:
         """The network that ``warm_start`` adds layers to, if there is one and it still fits."""
         fitted: Network | None = getattr(self, "network_", None)
         if fitted is None or not getattr(self, "warm_start", False):
@@ -136,9 +176,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Export
             raise ValueError(
                 "warm_start adds layers up to a number, so n_layers must be one, not 'auto'."
             )
-        if len(fitted.mean) != X.shape[1]:
+        if len(fitted.mean) != n_columns:
             raise ValueError(
-                f"X has {X.shape[1]} features but the last fit had {len(fitted.mean)}, so "
+                f"X has {n_columns} features but the last fit had {len(fitted.mean)}, so "
                 "warm_start cannot go on from it. Set warm_start=False to start afresh."
             )
         if self.sample_splitting:

@@ -7,17 +7,21 @@ random features are is the samplers' affair; both are handed in.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import cast
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
-from rfrboost._features import Sampler
+from rfrboost._chunks import Chunks, InMemory, Sums, weighted_sums
+from rfrboost._features import FeatureMap, Sampler
 from rfrboost._gradients import rows_gradient
 from rfrboost._heads import constant_head, fit_head
 from rfrboost._losses import Loss
 from rfrboost._metric import InMetric, learned_metric, metric_rows
 from rfrboost._network import Head, Layer, LayerFeatures, Network, Standardizer, centered, start
-from rfrboost._rows import Rows, content_order, largest_entry
+from rfrboost._order import ContentOrder, Order, draw_features, gather
+from rfrboost._rows import Rows, largest_entry
+from rfrboost._splitting import split
 from rfrboost._steps import StepRule
 from rfrboost._typing import Array, frozen
 
@@ -60,42 +64,54 @@ class LayerRecord:
 
 
 Watch = Callable[[LayerRecord], None]
+# Asked at the start and after every layer whether another one may be added.
+Judge = Callable[[Network], bool]
+
+
+def always(network: Network) -> bool:
+    """No limit but the number of layers."""
+    return True
 
 
 def boost(
-    X: Array, y: Array, w: Array | None, recipe: Recipe, fitted: Network | None, watch: Watch
+    chunks: Chunks,
+    recipe: Recipe,
+    fitted: Network | None,
+    watch: Watch,
+    goes_on: Judge = always,
 ) -> Network:
     """Fit a network, or add layers to a fitted one. ``watch`` is told of every layer."""
-    mean = input_mean(X, w) if fitted is None else fitted.mean
-    rows = training_rows(centered(X, mean), y, w, recipe)
-    network = resume(rows, fitted, recipe) if fitted is not None else begin(rows, mean, recipe)
-    initial, layers, heads = network.initial, list(network.layers), list(network.heads)
+    mean = chunks.facts.x_mean if fitted is None else fitted.mean
+    order = prepare(chunks, mean, recipe)
+    if fitted is None:
+        network = begin(chunks, order, mean, recipe)
+    else:
+        network = resume(chunks, fitted, recipe)
+    standing = chunks.total(standing_of, network.heads[-1], recipe.loss)
 
-    for t in range(len(layers) + 1, recipe.n_layers + 1):
-        began = perf_counter()
-        rows.part = (t - 1) % rows.parts
-        W = heads[-1]
+    while len(network.layers) < recipe.n_layers and goes_on(network):
+        t, began = len(network.layers) + 1, perf_counter()
+        if recipe.n_parts > 1:
+            chunks.set("part", part_of, t)
+        W = network.heads[-1]
 
         # Generate random features f_t(x, Φ_{t−1})
-        fitted_so_far = Network(mean, initial, tuple(layers), tuple(heads))
-        features = sample_features(rows, fitted_so_far, recipe, layer_generator(recipe.seed, t))
-        # Predict W_{t−1}ᵀΦ_{t−1}(x), whose residuals or loss gradients the step is fitted to
-        predict_rows(rows, W)
+        rng = layer_generator(recipe.seed, t)
+        features = sample_features(chunks, order, network, standing.largest, recipe, rng)
         # Fit A_t: sandwiched least squares, or the gradient on the features and a line search
-        A = recipe.step.fit(rows, features, W, recipe.loss)
+        A = recipe.step.fit(chunks, features, W, recipe.loss)
         # Build the layer Φ_t = Φ_{t−1} + η A_t f_t
         layer = Layer(features, A.step.scaled(recipe.learning_rate(t)), None)
-        advance(rows, layer, A.outputs)
+        chunks.set("phi", advanced, layer, A.known)
         if recipe.normalize:
-            layer, W = standardize(rows, layer, W)
+            layer, W = standardize(chunks, layer, W)
         # Update the top level W_t = argmin R(W, Φ_t)
-        W = fit_head(rows, recipe.loss, recipe.l2_head, W)
+        W = fit_head(chunks, recipe.loss, recipe.l2_head, W)
 
-        layers.append(layer)
-        heads.append(W)
-        risk = empirical_risk(rows, W, recipe.loss)
-        watch(LayerRecord(t, risk, A.alpha, A.gradient_norm, perf_counter() - began))
-    return Network(mean, initial, tuple(layers), tuple(heads))
+        network = replace(network, layers=(*network.layers, layer), heads=(*network.heads, W))
+        standing = chunks.total(standing_of, W, recipe.loss)
+        watch(LayerRecord(t, standing.risk, A.alpha, A.gradient_norm, perf_counter() - began))
+    return network
 
 
 def layer_generator(seed: int, t: int) -> Generator:
@@ -103,51 +119,78 @@ def layer_generator(seed: int, t: int) -> Generator:
     return default_rng(SeedSequence(seed, spawn_key=(t,)))
 
 
-def input_mean(X: Array, w: Array | None) -> Array:
-    """The rows' mean. Translating x changes neither SWIM features nor a head with an intercept,
-    and keeps differences of large numbers out of every product."""
-    return frozen(X.mean(axis=0, dtype=float) if w is None else w @ X / w.sum())
-
-
-def training_rows(x: Array, y: Array, w: Array | None, recipe: Recipe) -> Rows:
-    """The rows, shuffled into equal parts if every layer is to have a sample of its own."""
+def prepare(chunks: Chunks, mean: Array, recipe: Recipe) -> Order:
+    """Centre the rows, and say in what order they are drawn from."""
+    constant = chunks.facts.largest_from(mean) < SMALLEST_INPUT
+    chunks.set("x", centered_rows, mean, constant)
     rng = layer_generator(recipe.seed, ROWS_STREAM)
-    x[:, np.maximum(x.max(axis=0), -x.min(axis=0)) < SMALLEST_INPUT] = 0.0
-    order = content_order(x, y, rng)
-    if recipe.n_parts == 1:
-        return Rows(x, y, w, order)
-    kept = order[rng.permutation(len(y))[: len(y) // recipe.n_parts * recipe.n_parts]]
-    rows = (x[kept], y[kept], None if w is None else w[kept])
-    return Rows(*rows, np.arange(len(kept)), parts=recipe.n_parts)
+    # Parts are for arrays only, which is refused elsewhere for anything else.
+    in_parts = recipe.n_parts > 1
+    order: Order = split(cast(InMemory, chunks), rng) if in_parts else ContentOrder(chunks, rng)
+    chunks.set("y", by_columns)
+    return order
 
 
-def begin(rows: Rows, mean: Array, recipe: Recipe) -> Network:
+def centered_rows(rows: Rows, mean: Array, constant: Array) -> Array:
+    """Rows (x − mean, 1), columns that hardly vary set to zero."""
+    x = centered(rows.x, mean)
+    x[:, :-1][:, constant] = 0.0
+    return x
+
+
+def by_columns(rows: Rows) -> Array:
+    """y column by column: what losses do across a row's few outputs is then fast."""
+    return np.asfortranarray(rows.y)
+
+
+def part_of(rows: Rows, t: int) -> int:
+    """The part of the rows that layer t is fitted on."""
+    return (t - 1) % rows.parts
+
+
+def begin(chunks: Chunks, order: Order, mean: Array, recipe: Recipe) -> Network:
     """Φ₀ and W₀."""
     rng = layer_generator(recipe.seed, 0)
     initial = None
     if recipe.initial is not None:
-        initial = rows.sample(recipe.initial, rows.x, recipe.hidden_dim, rng)
-    phi = start(initial, rows.x)
-    rows.start(phi, recipe.loss.n_outputs(rows.y))
-    head = fit_head(rows, recipe.loss, recipe.l2_head, constant_head(rows, recipe.loss))
-    return Network(mean, initial, (), (head,))
+        initial = draw_features(chunks, order, recipe.initial, "x", recipe.hidden_dim, rng)
+    chunks.set("phi", started, initial)
+    width = len(mean) if initial is None else initial.width
+    head = constant_head(chunks, width, recipe.loss)
+    return Network(mean, initial, (), (fit_head(chunks, recipe.loss, recipe.l2_head, head),))
 
 
-def resume(rows: Rows, network: Network, recipe: Recipe) -> Network:
+def resume(chunks: Chunks, network: Network, recipe: Recipe) -> Network:
     """Bring the rows to where a fitted network left them, and refit its last head to them."""
-    rows.start(network.start(rows.x), len(network.heads[-1].b))
+    chunks.set("phi", started, network.initial)
     for layer in network.layers:
-        advance(rows, layer, None)
-    head = fit_head(rows, recipe.loss, recipe.l2_head, network.heads[-1])
+        chunks.set("phi", advanced, layer, False)
+    head = fit_head(chunks, recipe.loss, recipe.l2_head, network.heads[-1])
     return replace(network, heads=(*network.heads[:-1], head))
 
 
-def sample_features(rows: Rows, network: Network, recipe: Recipe, rng: Generator) -> LayerFeatures:
+def started(rows: Rows, initial: FeatureMap | None) -> Array:
+    """Φ₀."""
+    return start(initial, rows.x)
+
+
+def sample_features(
+    chunks: Chunks,
+    order: Order,
+    network: Network,
+    largest_phi: float,
+    recipe: Recipe,
+    rng: Generator,
+) -> LayerFeatures:
     """f_t(x, Φ) = concat(σ(BΦ), σ(Cx)), or their sum where A_t is diagonal or scalar."""
-    width = rows.phi.shape[1] - 1
+    width = len(network.heads[-1].W)
     n_phi, n_x = (width, width) if recipe.step.added else recipe.n_features
-    from_phi = rows.sample(recipe.sampler, rows.phi, n_phi, rng) if n_phi else None
-    from_x = rows.sample(x_sampler(rows, network, recipe), rows.x, n_x, rng) if n_x else None
+    from_phi = from_x = None
+    if n_phi:
+        from_phi = draw_features(chunks, order, recipe.sampler, "phi", n_phi, rng)
+    if n_x:
+        sampler = x_sampler(chunks, order, network, recipe)
+        from_x = draw_features(chunks, order, sampler, "x", n_x, rng)
     features = LayerFeatures(from_phi, from_x, recipe.step.added)
     if recipe.step.added and {m.width for m in features.maps} != {width}:
         raise ValueError(
@@ -155,66 +198,98 @@ def sample_features(rows: Rows, network: Network, recipe: Recipe, rng: Generator
             f"these features come in widths of {[m.width for m in features.maps]}. Use "
             "step_matrix='dense', or features whose number can be set."
         )
-    dtype = recipe.step.dtype(rows, features, network.heads[-1])
+    dtype = recipe.step.dtype(chunks.facts.n_rows, features, network.heads[-1])
     if dtype == np.float64:
         return features
-    return features.astype(dtype, max(rows.largest_x, largest_entry(rows.phi)))
+    largest_x = float(chunks.facts.largest_from(network.mean).max())
+    return features.astype(dtype, max(1.0, largest_x, largest_phi))
 
 
-def x_sampler(rows: Rows, network: Network, recipe: Recipe) -> Sampler:
+def x_sampler(chunks: Chunks, order: Order, network: Network, recipe: Recipe) -> Sampler:
     """What draws features of x: as asked for, or in the metric that the layers so far suggest."""
     if recipe.metric == "identity" or not network.layers:
         return recipe.sampler
     rng = layer_generator(recipe.seed, METRIC_STREAM + len(network.layers))
-    drawn = rows.draw(metric_rows(rows.y.shape[1]), rng)
-    gradients = rows_gradient(network, rows.x[drawn])
+    drawn = order.draw(metric_rows(len(chunks.facts.y_low)), rng)
+    gradients = rows_gradient(network, gather(chunks, "x", drawn))
     return InMetric(recipe.sampler, learned_metric(gradients))
 
 
-def advance(rows: Rows, layer: Layer, outputs: Array | None) -> None:
-    """Move every row's Φ one layer on, by the step's outputs if they are known already."""
+def advanced(rows: Rows, layer: Layer, known: bool) -> Array:
+    """Every row's Φ one layer on, by the step's outputs if they are ``known`` already."""
     for block in rows.blocks():
-        if outputs is None:
-            layer.advance(block.phi, layer.step.outputs(rows.features(block, layer.features)))
+        if known:
+            layer.advance(block.phi, rows.outputs[block.rows])
         else:
-            layer.advance(block.phi, outputs[block.rows])
+            layer.advance(block.phi, layer.step.outputs(rows.features(block, layer.features)))
+    return rows.phi
 
 
-def standardize(rows: Rows, layer: Layer, head: Head) -> tuple[Layer, Head]:
+def standardize(chunks: Chunks, layer: Layer, head: Head) -> tuple[Layer, Head]:
     """Standardise Φ by its present statistics, and let the layer do so from now on.
 
     The head is handed back in the new coordinates: a better start than the old numbers.
     """
-    standardizer = column_statistics(rows)
-    for block in rows.blocks():
-        standardizer(block.phi)
+    standardizer = column_statistics(chunks)
+    chunks.set("phi", standardized, standardizer)
     W = head.W * standardizer.std[:, None]
     head = Head(np.vstack([W, head.b + standardizer.mean @ head.W]))
     return replace(layer, standardizer=standardizer), head
 
 
-def column_statistics(rows: Rows) -> Standardizer:
-    """Weighted mean and standard deviation of Φ's columns; a constant column keeps its scale."""
-    mean = np.average(rows.phi[:, :-1], axis=0, weights=rows.w)
-    variance = np.zeros_like(mean)
+def standardized(rows: Rows, standardizer: Standardizer) -> Array:
+    """Φ standardised, in place."""
     for block in rows.blocks():
-        w = np.ones(len(block.y)) if block.w is None else block.w
-        variance += w @ (block.phi[:, :-1] - mean) ** 2
-    std = np.sqrt(variance / (len(rows.y) if rows.w is None else rows.w.sum()))
+        standardizer(block.phi)
+    return rows.phi
+
+
+def column_statistics(chunks: Chunks) -> Standardizer:
+    """Weighted mean and standard deviation of Φ's columns; a constant column keeps its scale."""
+    total, weight = chunks.total(column_sums).values
+    mean = total / weight
+    std = np.sqrt(chunks.total(squared_deviations, mean).values[0] / weight)
     return Standardizer(frozen(mean), frozen(np.where(std > 1e-12 * np.abs(mean), std, 1.0)))
 
 
-def predict_rows(rows: Rows, head: Head) -> None:
-    """Every row's raw prediction Wᵀφ + b."""
+def column_sums(rows: Rows) -> Sums:
+    """Σw·φ and Σw."""
+    return weighted_sums(rows.phi[:, :-1], rows.w)
+
+
+def squared_deviations(rows: Rows, mean: Array) -> Sums:
+    """Σw·(φ − mean)²."""
+    total = np.zeros_like(mean)
     for block in rows.blocks():
-        block.raw[...] = head(block.phi)
+        w = np.ones(len(block)) if block.w is None else block.w
+        total += w @ (block.phi[:, :-1] - mean) ** 2
+    return Sums(total)
 
 
-def empirical_risk(rows: Rows, head: Head, loss: Loss) -> float:
-    """(1/n) Σ w·l over all rows."""
+@dataclass
+class Standing:
+    """Where the rows stand after a layer: Σw·l, Σw, and max|Φ|."""
+
+    loss: float
+    weight: float
+    largest: float
+
+    def take(self, part: "Standing") -> None:
+        self.loss += part.loss
+        self.weight += part.weight
+        self.largest = max(self.largest, part.largest)
+
+    @property
+    def risk(self) -> float:
+        """(1/n) Σ w·l."""
+        return self.loss / self.weight
+
+
+def standing_of(rows: Rows, head: Head, loss: Loss) -> Standing:
+    """The same of one chunk."""
     total = weight = 0.0
     for block in rows.blocks():
         losses = loss.value(head(block.phi), block.y)
         total += float(losses.sum() if block.w is None else block.w @ losses)
         weight += len(losses) if block.w is None else float(block.w.sum())
-    return total / weight
+    return Standing(total, weight, largest_entry(rows.phi))

@@ -9,12 +9,17 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import column_or_1d
 
 from rfrboost._base import NetworkEstimator
+from rfrboost._block_arrays import LabelledArrays
 from rfrboost._conformal import Calibration, HeldOut, calibrate
 from rfrboost._edge import Data, at_rows, check_validation_pair, coded, present_rows, weighted_rows
 from rfrboost._fitted import CLASSIFIER
+from rfrboost._from_blocks import check_blocks, is_blocks, opened, set_classes
 from rfrboost._inputs import read_again
+from rfrboost._large import Gathered, source_of
 from rfrboost._losses import BinaryLogLoss, Loss, SoftmaxLogLoss
+from rfrboost._network import Network
 from rfrboost._typing import Array
+from rfrboost.row_blocks import RowBlocks
 
 
 def shortfalls(loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration:
@@ -36,7 +41,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
     ) -> Self:
         """Fit the model.
 
@@ -44,7 +49,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         ----------
         X : array-like of shape (n_samples, n_features_in)
             Arrays, sparse matrices, pandas or polars data frames; finite numbers, or any columns
-            if ``preprocess`` applies.
+            if ``preprocess`` applies. Or :class:`RowBlocks`, which hold everything else too.
         y : array-like of shape (n_samples,)
             Class labels of any type.
         sample_weight : array-like of shape (n_samples,), optional
@@ -58,23 +63,16 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         -------
         self
         """
+        if is_blocks(X):
+            check_blocks(self, y, sample_weight, X_val, y_val)
+            return self._fit_blocks(X)
         X, y, w = self._read(X, y, sample_weight, "classification")
         kept, n_rows = present_rows(w, len(y)), len(y)
         X, y, w = weighted_rows(X, y, w)
         classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes to tell apart, but y holds one "
-                f"class only, {str(classes[0])!r} (rows of weight zero do not count)."
-            )
+        loss = self._loss_for(classes)
         Y = coded(codes, len(classes))
-        loss = BinaryLogLoss() if len(classes) == 2 else SoftmaxLogLoss()
-        fitted = self._fitted_before(X, Y.shape[1])
-        if fitted is not None and not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                "y holds other classes than in the last fit, so warm_start cannot go on from it. "
-                "Set warm_start=False to start afresh."
-            )
+        fitted = self._with_these(classes, self._fitted_before(X.shape[1], Y.shape[1]))
         data = Data(X, Y, w, self._validation(X_val, y_val, classes))
         fit = self._fit_network(data, loss, 1.0, fitted)
         self.classes_ = classes
@@ -87,6 +85,38 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
             labels = self._labels(loss.predict(fit.out_of_fold[known]))
             self.oof_score_ = float(accuracy_score(y[known], labels, sample_weight=weights))
         return self
+
+    def _fit_blocks(self, blocks: RowBlocks) -> Self:
+        """Fit rows that are read block by block."""
+        source = source_of(self, blocks, LabelledArrays, "classification")
+        if isinstance(source, Gathered):
+            return self.fit(source.X, source.y, source.w)
+        with opened(source) as chunks:
+            classes = set_classes(chunks, source)
+            loss, facts = self._loss_for(classes), chunks.facts
+            fitted = self._fitted_before(len(facts.x_low), len(facts.y_low))
+            self._fit_single(chunks, loss, 1.0, self._with_these(classes, fitted), source.held)
+        self.classes_ = classes
+        self._describe(source)
+        return self
+
+    def _loss_for(self, classes: np.ndarray) -> Loss:
+        """The loss that tells these classes apart."""
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes to tell apart, but y holds one "
+                f"class only, {str(classes[0])!r} (rows of weight zero do not count)."
+            )
+        return BinaryLogLoss() if len(classes) == 2 else SoftmaxLogLoss()
+
+    def _with_these(self, classes: np.ndarray, fitted: Network | None) -> Network | None:
+        """The network to go on from, if it is one of the same classes."""
+        if fitted is not None and not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                "y holds other classes than in the last fit, so warm_start cannot go on from it. "
+                "Set warm_start=False to start afresh."
+            )
+        return fitted
 
     def _validation(
         self, X_val: Any, y_val: Any, classes: np.ndarray

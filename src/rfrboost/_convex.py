@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rfrboost._blas import product
+from rfrboost._chunks import Chunks, Sums
 from rfrboost._losses import Loss
 from rfrboost._moments import Moments
 from rfrboost._network import Head
@@ -26,7 +27,7 @@ FLAT = 1e-150
 Objective = Callable[[Array], tuple[float, Array]]
 
 
-def convex_head(rows: Rows, moments: Moments, loss: Loss, l2: float, start: Head) -> Array:
+def convex_head(chunks: Chunks, moments: Moments, loss: Loss, l2: float, start: Head) -> Array:
     """L-BFGS from the last head, in coordinates in which the problem is nearly round.
 
     With LLᵀ = h·cov(φ) + 2λI, an estimate of the Hessian (h the mean curvature of the loss),
@@ -34,7 +35,7 @@ def convex_head(rows: Rows, moments: Moments, loss: Loss, l2: float, start: Head
     are central.
     """
     mean = moments.f / moments.weight
-    h = mean_curvature(rows, loss, start)
+    h = mean_curvature(chunks, loss, start)
     L = whitener(moments.ff * (h / moments.weight), 2 * l2)
     inverse, _ = dtrtri(L, lower=1)
     root = np.sqrt(h)
@@ -50,7 +51,7 @@ def convex_head(rows: Rows, moments: Moments, loss: Loss, l2: float, start: Head
 
     def objective(v: Array) -> tuple[float, Array]:
         M = matrix(v)
-        value, gradient = risk_and_gradient(rows, loss, Head(M))
+        value, gradient = risk_and_gradient(chunks, loss, Head(M))
         gradient[:-1] += 2 * l2 * M[:-1] - np.multiply.outer(mean, gradient[-1])
         gradient[:-1] = product(inverse, gradient[:-1])
         gradient[-1] /= root
@@ -59,7 +60,7 @@ def convex_head(rows: Rows, moments: Moments, loss: Loss, l2: float, start: Head
     first = np.vstack([L.T @ start.W, root * (start.b + mean @ start.W)])
     options = {"maxiter": ITERATIONS, "gtol": GRADIENT_TOLERANCE, "ftol": 1e-14, "maxcor": 20}
     v = minimize(objective, first.ravel(), jac=True, method="L-BFGS-B", options=options).x
-    return matrix(polished(objective, v) if rows.phi.size * first.shape[1] <= SMALL else v)
+    return matrix(polished(objective, v) if chunks.facts.n_rows * first.size <= SMALL else v)
 
 
 def polished(objective: Objective, v: Array) -> Array:
@@ -90,8 +91,14 @@ def newton_step(objective: Objective, v: Array, gradient: Array) -> Array:
     return cg(hessian, -gradient, rtol=1e-5, maxiter=60)[0]
 
 
-def risk_and_gradient(rows: Rows, loss: Loss, head: Head) -> tuple[float, Array]:
+def risk_and_gradient(chunks: Chunks, loss: Loss, head: Head) -> tuple[float, Array]:
     """(1/n) Σ w·l and its gradient in the head's matrix."""
+    value, weight, gradient = chunks.total(risk_sums, loss, head).values
+    return value / weight, gradient / weight
+
+
+def risk_sums(rows: Rows, loss: Loss, head: Head) -> Sums:
+    """Σw·l, Σw and Σw·∇l."""
     value, weight, gradient = 0.0, 0.0, np.zeros_like(head.matrix)
     for block in rows.fitting_blocks():
         losses, slopes = loss.value_and_gradient(head(block.phi), block.y)
@@ -99,11 +106,18 @@ def risk_and_gradient(rows: Rows, loss: Loss, head: Head) -> tuple[float, Array]
         value += float(w @ losses)
         weight += float(w.sum())
         gradient += product(block.phi.T, slopes if block.w is None else slopes * w[:, None])
-    return value / weight, gradient / weight
+    return Sums(value, weight, gradient)
 
 
-def mean_curvature(rows: Rows, loss: Loss, head: Head) -> float:
+def mean_curvature(chunks: Chunks, loss: Loss, head: Head) -> float:
     """How curved the loss is on average, along one direction: a scale, not a bound."""
+    total, weight = chunks.total(curvature_sums, loss, head).values
+    curvature = total / weight
+    return curvature if 1e-6 < curvature < 1e6 else 1.0
+
+
+def curvature_sums(rows: Rows, loss: Loss, head: Head) -> Sums:
+    """Σ of the curvatures, weighted, and Σw."""
     total = weight = 0.0
     for block in rows.fitting_blocks():
         raw = head(block.phi)
@@ -112,8 +126,7 @@ def mean_curvature(rows: Rows, loss: Loss, head: Head) -> float:
         curvatures = loss.slope_and_curvature(raw, block.y, towards)[1]
         total += float(curvatures.sum() if block.w is None else block.w @ curvatures)
         weight += len(raw) if block.w is None else float(block.w.sum())
-    curvature = total / weight
-    return curvature if 1e-6 < curvature < 1e6 else 1.0
+    return Sums(total, weight)
 
 
 def whitener(hessian: Array, shift: float) -> Array:

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
+from rfrboost._chunks import Chunks, Sums, weighted_sums
 from rfrboost._losses import Loss
+from rfrboost._rows import Rows
 from rfrboost._typing import Array
 
 # Squares and products of squares of inputs up to this size stay finite in float64.
@@ -44,16 +46,29 @@ class TargetScale:
         return raw * self.scale + self.shift
 
 
-def target_scale(y: Array, w: Array | None) -> TargetScale:
+def target_scale(chunks: Chunks) -> TargetScale:
     """Mean and (as a power of two) standard deviation of all outputs together."""
-    largest = np.abs(y).max() or 1.0
-    shift = largest * np.average(y / largest, axis=0, weights=w)
-    spread = np.abs(y - shift).max()
+    low, high = chunks.facts.y_low, chunks.facts.y_high
+    largest = max(float(high.max()), -float(low.min())) or 1.0
+    total, weight = chunks.total(shrunk_sums, 0.0, largest).values
+    shift = largest * (total / weight)
+    spread = float(np.maximum(high - shift, shift - low).max())
     if not spread > 0:
         return TargetScale(shift, power_of_two(float(np.log2(largest))))
-    relative = np.sqrt(np.average(((y - shift) / spread) ** 2, axis=0, weights=w).mean())
+    total, weight = chunks.total(square_sums, shift, spread).values
+    relative = np.sqrt((total / weight).mean())
     exponent = np.log2(spread) + np.log2(max(relative, 1e-6))
     return TargetScale(shift, power_of_two(exponent))
+
+
+def shrunk_sums(rows: Rows, shift: Array, scale: float) -> Sums:
+    """Σw·(y − shift)/scale, and Σw."""
+    return weighted_sums((rows.y - shift) / scale, rows.w)
+
+
+def square_sums(rows: Rows, shift: Array, scale: float) -> Sums:
+    """Σw·((y − shift)/scale)², and Σw."""
+    return weighted_sums(((rows.y - shift) / scale) ** 2, rows.w)
 
 
 def power_of_two(exponent: float) -> float:
@@ -65,7 +80,11 @@ NO_SCALE = TargetScale(np.zeros(1), 1.0)
 
 def check_inputs(X: Array, names: list[str] | None = None) -> None:
     """Refuse columns so large that their squares cannot be summed."""
-    largest = np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float)
+    check_extent(np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float), names)
+
+
+def check_extent(largest: Array, names: list[str] | None) -> None:
+    """The same, given the largest value of every column."""
     if (largest > LARGEST_INPUT).any():
         j = int(np.argmax(largest))
         raise ValueError(

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rfrboost._chunks import CHUNK_ROWS, Chunks, Sums, thinned_targets, weighted_sums
 from rfrboost._convex import convex_head
 from rfrboost._losses import Loss
 from rfrboost._moments import Moments
@@ -11,23 +12,31 @@ from rfrboost._solve import solve
 from rfrboost._typing import Array, frozen
 
 
-def constant_head(rows: Rows, loss: Loss) -> Head:
+def constant_head(chunks: Chunks, width: int, loss: Loss) -> Head:
     """W = 0 and the best constant: where the first fit starts."""
-    w = np.ones(len(rows.y)) if rows.w is None else rows.w
-    b = loss.start(rows.y, w)
-    return Head(np.vstack([np.zeros((rows.phi.shape[1] - 1, len(b))), b]))
+    if loss.starts_at_mean and chunks.facts.n_rows > CHUNK_ROWS:
+        total, weight = chunks.total(target_sums).values
+        b = loss.start((total / weight)[None], np.ones(1))
+    else:
+        b = loss.start(*thinned_targets(chunks))
+    return Head(np.vstack([np.zeros((width, len(b))), b]))
 
 
-def fit_head(rows: Rows, loss: Loss, l2: float, start: Head) -> Head:
+def target_sums(rows: Rows) -> Sums:
+    """Σw·y and Σw."""
+    return weighted_sums(rows.y, rows.w)
+
+
+def fit_head(chunks: Chunks, loss: Loss, l2: float, start: Head) -> Head:
     """W_t = argmin (1/n) Σ w·l(Wᵀφ + b, y) + λ‖W‖²_F, b unpenalised.
 
     For squared error the paper's objective has no ½: ridge regression with penalty nλ.
     """
-    moments = representation_moments(rows)
+    moments = chunks.total(representation_moments)
     moments.center()
     if loss.quadratic:
         return Head(frozen(ridge_head(moments, l2)))
-    return Head(frozen(convex_head(rows, moments, loss, l2, start)))
+    return Head(frozen(convex_head(chunks, moments, loss, l2, start)))
 
 
 def representation_moments(rows: Rows) -> Moments:

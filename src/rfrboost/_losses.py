@@ -30,6 +30,8 @@ class Loss(ABC):
     quadratic: bool = False
     #: whether a constant added to all of a row's outputs changes nothing (softmax)
     shift_invariant: bool = False
+    #: whether ``start`` depends on the mean of y alone
+    starts_at_mean: bool = False
     #: whether least squares of y tells what raw should be, up to a scale and a shift
     least_squares: bool = False
     #: a held-out loss this share of a constant's is as good as none
@@ -103,6 +105,7 @@ def weighted_quantile(y: Array, w: Array, level: float | Array) -> Array:
 class SquaredError(Loss):
     """½‖raw − y‖² (Appendix "Mean Squared Error Loss")."""
 
+    starts_at_mean = True
     quadratic = True
     least_squares = True
     degree = 2
@@ -195,6 +198,8 @@ class Quantile(Loss):
 class Poisson(Loss):
     """exp(raw) − y·raw + y·log y − y, half the deviance: counts, with a logarithmic link."""
 
+    starts_at_mean = True
+
     def value(self, raw: Array, y: Array) -> Array:
         # Beyond the largest exponent the value goes on along its tangent.
         beyond = np.maximum(raw - LARGEST_EXPONENT, 0.0)
@@ -227,6 +232,7 @@ class Poisson(Loss):
 class BinaryLogLoss(Loss):
     """−log of the probability given to y in {0, 1}, one logit (Appendix "Binary Cross-Entropy")."""
 
+    starts_at_mean = True
     least_squares = True
     enough = 1e-2
 
@@ -253,6 +259,7 @@ class BinaryLogLoss(Loss):
 class SoftmaxLogLoss(Loss):
     """−log softmax_y(raw), y one-hot (Appendix "Categorical Cross-Entropy Loss")."""
 
+    starts_at_mean = True
     shift_invariant = True
     least_squares = True
     enough = 1e-2

@@ -8,6 +8,8 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils.validation import check_array
 
 from rfrboost._base import NetworkEstimator
+from rfrboost._block_arrays import BlockArrays
+from rfrboost._chunks import InMemory, thinned_targets
 from rfrboost._conformal import Calibration, HeldOut, calibrate
 from rfrboost._edge import (
     NO_SCALE,
@@ -21,12 +23,22 @@ from rfrboost._edge import (
     weighted_rows,
 )
 from rfrboost._fitted import REGRESSOR
+from rfrboost._from_blocks import (
+    check_blocks,
+    extremes,
+    is_blocks,
+    opened,
+    shrunk_targets,
+)
 from rfrboost._inputs import read_again
+from rfrboost._large import Gathered, source_of
 from rfrboost._losses import Loss
 from rfrboost._parameters import ENSEMBLE_ROUNDING, SINGLE_ROUNDING, fitted_loss, loss_for
 from rfrboost._plan import is_automatic
 from rfrboost._quantiles import Quantiles
+from rfrboost._streamed import Streamed
 from rfrboost._typing import Array
+from rfrboost.row_blocks import RowBlocks
 
 
 def residuals(loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration | None:
@@ -48,7 +60,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
     ) -> Self:
         """Fit the model.
 
@@ -56,7 +68,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         ----------
         X : array-like of shape (n_samples, n_features_in)
             Arrays, sparse matrices, pandas or polars data frames; finite numbers, or any columns
-            if ``preprocess`` applies.
+            if ``preprocess`` applies. Or :class:`RowBlocks`, which hold everything else too.
         y : array-like of shape (n_samples,) or (n_samples, d)
             One target or several.
         sample_weight : array-like of shape (n_samples,), optional
@@ -70,20 +82,25 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         -------
         self
         """
+        if is_blocks(X):
+            check_blocks(self, y, sample_weight, X_val, y_val)
+            return self._fit_blocks(X)
         X, y, w = self._read(X, y, sample_weight, "regression")
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
         kept = present_rows(w, len(y))
         X, Y, w = weighted_rows(X, Y, w)
         named = loss_for(self.loss, self.quantile)
         check_targets(Y, named)
-        fitted = self._fitted_before(X, named.n_outputs(Y))
-        scale = target_scale(Y, w) if named.degree else NO_SCALE
+        fitted = self._fitted_before(X.shape[1], named.n_outputs(Y))
+        scale = target_scale(InMemory(Y, Y, w)) if named.degree else NO_SCALE
         if fitted is not None:
             # The heads of the layers there are speak in the units of their own fit.
             scale = self._target_scale
         data = Data(X, scale.shrink(Y), w, self._validation(X_val, y_val, Y.shape[1], scale))
-        rounding = ENSEMBLE_ROUNDING if is_automatic(self, len(Y)) else SINGLE_ROUNDING
-        loss = fitted_loss(self.loss, self.quantile, rounding, scale.scale, data.y, w)
+        rounding, targets = ENSEMBLE_ROUNDING, (data.y, w)
+        if not is_automatic(self, len(Y)):
+            rounding, targets = SINGLE_ROUNDING, thinned_targets(InMemory(data.y, data.y, w))
+        loss = fitted_loss(self.loss, self.quantile, rounding, scale.scale, *targets)
         fit = self._fit_network(data, loss, scale.scale, fitted)
         self._target_scale, self._y_is_1d = scale, y.ndim == 1 and not isinstance(loss, Quantiles)
         if fit is not None:
@@ -96,6 +113,32 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             predicted = loss.predict(fit.out_of_fold[known])
             self.oof_score_ = loss.score(predicted, data.y[known], weights)
         return self
+
+    def _fit_blocks(self, blocks: RowBlocks) -> Self:
+        """Fit rows that are read block by block."""
+        source = source_of(self, blocks, BlockArrays, "regression")
+        if isinstance(source, Gathered):
+            return self.fit(source.X, source.y, source.w)
+        with opened(source) as chunks:
+            self._fit_opened(chunks, source)
+        return self
+
+    def _fit_opened(self, chunks: Streamed, source: BlockArrays) -> None:
+        named, ends = loss_for(self.loss, self.quantile), extremes(chunks.facts)
+        check_targets(ends, named)
+        fitted = self._fitted_before(len(chunks.facts.x_low), named.n_outputs(ends))
+        scale = target_scale(chunks) if named.degree else NO_SCALE
+        if fitted is not None:
+            scale = self._target_scale
+        chunks.set("y", shrunk_targets, scale)
+        if source.held is not None:
+            source.held.y = scale.shrink(source.held.y)
+        targets = thinned_targets(chunks)
+        loss = fitted_loss(self.loss, self.quantile, SINGLE_ROUNDING, scale.scale, *targets)
+        self._fit_single(chunks, loss, scale.scale, fitted, source.held)
+        self._target_scale = scale
+        self._y_is_1d = source.y_is_1d and not isinstance(loss, Quantiles)
+        self._describe(source)
 
     def _validation(
         self, X_val: Any, y_val: Any, n_outputs: int, scale: TargetScale

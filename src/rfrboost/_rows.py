@@ -1,7 +1,7 @@
-"""The training rows, visited block by block.
+"""A chunk of the training rows, visited block by block.
 
 All the algorithm knows of the data between two layers is one record a row: its input x, its
-target y, its representation φ and its raw prediction. Blocks are of a fixed size, so that
+target y, its representation φ and a few numbers made of them. Blocks are of a fixed size, so that
 sums over rows are taken in the same order whatever the data came in.
 """
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.random import Generator
 
-from rfrboost._features import FeatureMap, Sampler
 from rfrboost._network import LayerFeatures
 from rfrboost._typing import Array, Indices
 
@@ -20,104 +19,109 @@ BLOCK_ROWS = 4096
 KEPT_BYTES = 2**29
 
 
-@dataclass(frozen=True)
-class Block:
-    """Views of consecutive rows. ``x`` and ``phi`` are homogeneous: their last column is one."""
-
-    rows: slice
-    x: Array
-    y: Array
-    w: Array | None
-    phi: Array
-    raw: Array
-
-
-@dataclass
 class Rows:
-    """Rows in memory: x (n, D+1), y (n, k), weights, and the state of the algorithm on them.
+    """Consecutive rows, the first of which is number ``first`` of all.
 
+    ``x`` (n, D+1) and ``phi`` are homogeneous: their last column is one. ``raw``, ``outputs`` and
+    ``moves`` are of use within a step only; ``x_key``, ``y_key`` and ``code`` order the rows.
     ``parts`` cuts them into equal runs, one a layer, for sample splitting; ``part`` says which
-    one the present layer is fitted on. ``order`` sorts the rows by their content, so that what
-    is drawn depends on which rows there are and how much they weigh, not on how they are laid out.
+    one the present layer is fitted on.
     """
 
     x: Array
     y: Array
     w: Array | None
-    order: Indices
-    parts: int = 1
-    part: int = 0
-    phi: Array = field(init=False)
-    raw: Array = field(init=False)
-    largest_x: float = field(init=False)
+    phi: Array
+    raw: Array
+    outputs: Array
+    moves: Array
+    x_key: Array
+    y_key: Array
+    code: Indices
 
-    def __post_init__(self) -> None:
-        self.y = np.asfortranarray(self.y)
-        self.largest_x = largest_entry(self.x)
-        self._buffers: dict[tuple[int, int], Array] = {}
-        self._kept_for: LayerFeatures | None = None
-        self._computed: set[tuple[int, int]] = set()
+    def __init__(self, first: int, size: int, kept: "KeptFeatures", parts: int = 1) -> None:
+        self.first, self.size = first, size
+        self.parts, self.part = parts, 0
+        self._kept = kept
 
-    def start(self, phi: Array, n_outputs: int) -> None:
-        """Set Φ₀ and make room for predictions."""
-        self.phi = phi
-        # Column by column: what losses do across a row's few outputs is then fast.
-        self.raw = np.empty((len(phi), n_outputs), order="F")
-
-    def blocks(self, first: int = 0, stop: int | None = None) -> Iterator[Block]:
+    def blocks(self, first: int = 0, stop: int | None = None) -> Iterator["Block"]:
         """All rows, or a run of them."""
-        stop = len(self.y) if stop is None else stop
+        stop = self.size if stop is None else stop
         for begin in range(first, stop, BLOCK_ROWS):
-            s = slice(begin, min(begin + BLOCK_ROWS, stop))
-            w = None if self.w is None else self.w[s]
-            yield Block(s, self.x[s], self.y[s], w, self.phi[s], self.raw[s])
+            yield Block(self, slice(begin, min(begin + BLOCK_ROWS, stop)))
 
-    def fitting_blocks(self) -> Iterator[Block]:
+    def fitting_blocks(self) -> Iterator["Block"]:
         """The rows the present layer is fitted on: all, or one part."""
-        size = len(self.y) // self.parts
-        return (
-            self.blocks(self.part * size, (self.part + 1) * size)
-            if self.parts > 1
-            else self.blocks()
-        )
+        size = self.size // self.parts
+        return self.blocks(self.part * size, (self.part + 1) * size)
 
-    def fitting_weight(self) -> float:
-        """Σw over those rows."""
-        return sum(len(b.y) if b.w is None else float(b.w.sum()) for b in self.fitting_blocks())
-
-    def draw(self, size: int, rng: Generator) -> Indices:
-        """Indices of ``size`` rows to fit on, drawn with replacement, in proportion to weight."""
-        n = len(self.y) // self.parts
-        order = self.order[self.part * n : (self.part + 1) * n] if self.parts > 1 else self.order
-        u = rng.random(size)
-        if self.w is None:
-            return order[(u * len(order)).astype(np.intp)]
-        cumulative = np.cumsum(self.w[order])
-        return order[np.searchsorted(cumulative, u * cumulative[-1], side="right")]
-
-    def sample(self, sampler: Sampler, z: Array, n_features: int, rng: Generator) -> FeatureMap:
-        """Draw features of ``z`` (x or Φ), showing the sampler as many rows as it asks for."""
-        drawn = self.draw(sampler.n_rows(n_features), rng)
-        return sampler.sample(z[drawn, :-1], self.y[drawn], n_features, rng)
-
-    def features(self, block: Block, layer: LayerFeatures) -> Array:
+    def features(self, block: "Block", layer: LayerFeatures) -> Array:
         """f_t on a block; computed once a layer for as many rows as there is room to keep."""
-        if layer is not self._kept_for:
-            self._kept_for, self._computed = layer, set()
-        rows = (block.rows.start, block.rows.stop)
-        kept = block.rows.stop * layer.width * layer.dtype.itemsize <= KEPT_BYTES
-        out = self._buffer(rows if kept else (0, 0), (len(block.y), layer.width), layer.dtype)
-        if rows not in self._computed:
+        return self._kept.features(self.first, block, layer)
+
+    def at(self, name: str, rows: Indices) -> Array:
+        """What some of the rows have under a name."""
+        return getattr(self, name)[rows]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Views of consecutive rows of a chunk, looked up when they are asked for."""
+
+    chunk: Rows
+    rows: slice
+
+    @property
+    def x(self) -> Array:
+        return self.chunk.x[self.rows]
+
+    @property
+    def y(self) -> Array:
+        return self.chunk.y[self.rows]
+
+    @property
+    def w(self) -> Array | None:
+        return None if self.chunk.w is None else self.chunk.w[self.rows]
+
+    @property
+    def phi(self) -> Array:
+        return self.chunk.phi[self.rows]
+
+    def __len__(self) -> int:
+        return self.rows.stop - self.rows.start
+
+
+@dataclass(eq=False)
+class KeptFeatures:
+    """Features f_t of the first blocks of all, as many as there is room for; none if not ``room``.
+
+    One for all chunks of a fit: the room is shared, and so is the place where the features of a
+    block that is not kept are written.
+    """
+
+    room: bool = True
+    buffers: dict[tuple[int, int], Array] = field(default_factory=dict)
+    computed: set[tuple[int, int]] = field(default_factory=set)
+    layer: LayerFeatures | None = None
+
+    def features(self, first: int, block: Block, layer: LayerFeatures) -> Array:
+        """f_t on a block of the chunk that begins with row number ``first``."""
+        if layer is not self.layer:
+            self.layer, self.computed = layer, set()
+        rows = (first + block.rows.start, first + block.rows.stop)
+        kept = self.room and rows[1] * layer.width * layer.dtype.itemsize <= KEPT_BYTES
+        out = self._buffer(rows if kept else (0, 0), (len(block), layer.width), layer.dtype)
+        if rows not in self.computed:
             layer(block.phi, block.x, out)
         if kept:
-            self._computed.add(rows)
+            self.computed.add(rows)
         return out
 
     def _buffer(self, key: tuple[int, int], shape: tuple[int, int], dtype: np.dtype) -> Array:
         """Room for a block's features, used again by the next layer."""
-        buffer = self._buffers.get(key)
+        buffer = self.buffers.get(key)
         if buffer is None or buffer.shape != shape or buffer.dtype != dtype:
-            buffer = self._buffers[key] = np.empty(shape, dtype, order="F")
+            buffer = self.buffers[key] = np.empty(shape, dtype, order="F")
         return buffer
 
 
@@ -127,14 +131,15 @@ def largest_entry(A: Array) -> float:
 
 
 def content_order(x: Array, y: Array, rng: Generator) -> Indices:
-    """An order of rows that depends on their content alone: by a random projection of x, then y.
-
-    Rows are summed one by one in a fixed way, so that equal rows get equal keys.
-    """
-    x_direction, y_direction = rng.standard_normal(x.shape[1]), rng.standard_normal(y.shape[1])
-    x_key, y_key = np.empty(len(x)), np.empty(len(x))
-    for begin in range(0, len(x), BLOCK_ROWS):
-        s = slice(begin, begin + BLOCK_ROWS)
-        x_key[s] = (x[s] * x_direction).sum(axis=1)
-        y_key[s] = (y[s] * y_direction).sum(axis=1)
+    """An order of rows that depends on their content alone: by a random projection of x, then y."""
+    x_key, y_key = (projection(A, rng.standard_normal(A.shape[1:])) for A in (x, y))
     return np.lexsort((y_key, x_key))
+
+
+def projection(A: Array, direction: Array) -> Array:
+    """A number for every row, the same for equal rows: each is summed by itself in a fixed way."""
+    keys = np.empty(len(A))
+    for begin in range(0, len(A), BLOCK_ROWS):
+        s = slice(begin, begin + BLOCK_ROWS)
+        keys[s] = (np.ascontiguousarray(A[s]) * direction).sum(axis=1)
+    return keys

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from rfrboost._blas import product
+from rfrboost._chunks import Chunks, Sums
 from rfrboost._linesearch import minimize_convex
 from rfrboost._losses import Loss
 from rfrboost._moments import Moments
@@ -24,13 +25,13 @@ SEARCH_PENALTY = 1e-5
 class FittedStep:
     """A_t (with α_t in it), α_t itself, and the norm of the functional gradient it follows.
 
-    ``outputs`` are the step's outputs on every row, where the line search computed them.
+    ``known`` says that rows have the step's outputs, where the line search computed them.
     """
 
     step: LowRankStep | DiagonalStep
     alpha: float
     gradient_norm: float
-    outputs: Array | None = None
+    known: bool = False
 
 
 class StepRule(Protocol):
@@ -40,19 +41,19 @@ class StepRule(Protocol):
     def added(self) -> bool:
         """Whether features of Φ and of x are summed to width D instead of put side by side."""
 
-    def dtype(self, rows: Rows, features: LayerFeatures, head: Head) -> type[np.floating]:
+    def dtype(self, n_rows: int, features: LayerFeatures, head: Head) -> type[np.floating]:
         """The precision that is safe for this layer."""
 
-    def fit(self, rows: Rows, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
+    def fit(self, chunks: Chunks, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
         """A_t, given the features and the head of the layer before."""
 
 
-def residual_moments(rows: Rows, features: LayerFeatures, loss: Loss) -> Moments:
+def residual_moments(rows: Rows, features: LayerFeatures, head: Head, loss: Loss) -> Moments:
     """Moments of (f_t, r), r the negative gradient of the loss in the raw prediction."""
-    total = Moments(features.width, rows.raw.shape[1])
+    total = Moments(features.width, len(head.b))
     for block in rows.fitting_blocks():
         F = rows.features(block, features)
-        total.add(F, -loss.gradient(block.raw, block.y), block.w)
+        total.add(F, -loss.gradient(head(block.phi), block.y), block.w)
     return total
 
 
@@ -75,11 +76,11 @@ class GradientStep:
     l2: float
     added = False
 
-    def dtype(self, rows: Rows, features: LayerFeatures, head: Head) -> type[np.floating]:
-        return gram_dtype(self.l2, len(rows.y), features.width, features.bound)
+    def dtype(self, n_rows: int, features: LayerFeatures, head: Head) -> type[np.floating]:
+        return gram_dtype(self.l2, n_rows, features.width, features.bound)
 
-    def fit(self, rows: Rows, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
-        moments = residual_moments(rows, features, loss)
+    def fit(self, chunks: Chunks, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
+        moments = chunks.total(residual_moments, features, head, loss)
         norm = functional_gradient_norm(moments, head.W)
         moments.center()
         C = solve(moments.ff, moments.weight * self.l2, moments.fr, features.dtype == np.float32)
@@ -89,11 +90,13 @@ class GradientStep:
         step = LowRankStep(frozen(C.astype(features.dtype)), frozen(c), W / size)
         to_paper = norm / size / size
         if loss.quadratic:
-            alpha, outputs = self._exact_alpha(moments, C, W), None
-        else:
-            outputs = step_outputs(rows, features, step)
-            alpha = self._searched_alpha(rows, product(outputs, W.T @ W), loss, to_paper)
-        return FittedStep(step.scaled(alpha), alpha * to_paper, norm, outputs)
+            alpha = self._exact_alpha(moments, C, W)
+            return FittedStep(step.scaled(alpha), alpha * to_paper, norm)
+        chunks.set("outputs", step_outputs, features, step)
+        chunks.set("moves", step_moves, W.T @ W)
+        chunks.set("raw", raw_predictions, head)
+        alpha = self._searched_alpha(chunks, loss, to_paper)
+        return FittedStep(step.scaled(alpha), alpha * to_paper, norm, chunks.remembers)
 
     def _exact_alpha(self, moments: Moments, C: Array, W: Array) -> float:
         """α = ⟨R, F̂⟩ / ‖F̂‖² for the fitted move F̂ = (FC + c)WᵀW, from central moments alone.
@@ -107,30 +110,56 @@ class GradientStep:
         size = float(np.sum((M @ M) * with_itself))
         return float(np.sum(M * with_residual)) / size if size > 0 else 0.0
 
-    def _searched_alpha(self, rows: Rows, moves: Array, loss: Loss, to_paper: float) -> float:
+    def _searched_alpha(self, chunks: Chunks, loss: Loss, to_paper: float) -> float:
         """α = argmin (1/n) Σ w·l(raw + α(FC + c)WᵀW, y) + εα_t², by safeguarded Newton.
 
         The small penalty is what keeps α finite where the move separates the classes.
         """
-        penalty = 2 * SEARCH_PENALTY * to_paper**2 * rows.fitting_weight()
+        weight = chunks.total(fitting_weight).values[0]
+        penalty = 2 * SEARCH_PENALTY * to_paper**2 * weight
 
         def derivatives(alpha: float) -> tuple[float, float]:
-            total = np.array([alpha, 1.0]) * penalty
-            for block in rows.fitting_blocks():
-                move = moves[block.rows]
-                pair = loss.slope_and_curvature(block.raw + alpha * move, block.y, move)
-                total += [p.sum() if block.w is None else block.w @ p for p in pair]
-            return float(total[0]), float(total[1])
+            slope, curvature = chunks.total(slope_sums, alpha, penalty, loss).values[0]
+            return float(slope), float(curvature)
 
         return minimize_convex(derivatives)
 
 
 def step_outputs(rows: Rows, features: LayerFeatures, step: LowRankStep) -> Array:
     """FC + c on every row."""
-    outputs = np.empty((len(rows.y), step.C.shape[1]), order="F")
+    outputs = np.empty((rows.size, step.C.shape[1]), order="F")
     for block in rows.blocks():
         outputs[block.rows] = step.outputs(rows.features(block, features))
     return outputs
+
+
+def step_moves(rows: Rows, M: Array) -> Array:
+    """How raw predictions move along the step, M being WᵀW."""
+    return product(rows.outputs, M)
+
+
+def raw_predictions(rows: Rows, head: Head) -> Array:
+    """Every row's raw prediction Wᵀφ + b."""
+    raw = np.empty((rows.size, len(head.b)), order="F")
+    for block in rows.blocks():
+        raw[block.rows] = head(block.phi)
+    return raw
+
+
+def fitting_weight(rows: Rows) -> Sums:
+    """Σw over the rows that fit this layer."""
+    blocks = rows.fitting_blocks()
+    return Sums(sum(len(b) if b.w is None else float(b.w.sum()) for b in blocks))
+
+
+def slope_sums(rows: Rows, alpha: float, penalty: float, loss: Loss) -> Sums:
+    """Slope and curvature along the step, with those of the penalty in the first chunk's."""
+    total = np.array([alpha, 1.0]) * (penalty if rows.first == 0 else 0.0)
+    for block in rows.fitting_blocks():
+        move = rows.moves[block.rows]
+        pair = loss.slope_and_curvature(rows.raw[block.rows] + alpha * move, block.y, move)
+        total += [p.sum() if block.w is None else block.w @ p for p in pair]
+    return Sums(total)
 
 
 @dataclass(frozen=True)
@@ -144,16 +173,16 @@ class GreedyStep:
     def added(self) -> bool:
         return self.matrix != "dense"
 
-    def dtype(self, rows: Rows, features: LayerFeatures, head: Head) -> type[np.floating]:
+    def dtype(self, n_rows: int, features: LayerFeatures, head: Head) -> type[np.floating]:
         if self.added:
             return np.float64
         # In units of FᵀF the penalty is λ/s², s the head's largest singular value.
         largest = max(float(np.linalg.norm(head.W, 2)), 1e-100)
         l2 = min(self.l2, 1e100) / largest / largest
-        return gram_dtype(l2, len(rows.y), features.width, features.bound)
+        return gram_dtype(l2, n_rows, features.width, features.bound)
 
-    def fit(self, rows: Rows, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
-        moments = residual_moments(rows, features, loss)
+    def fit(self, chunks: Chunks, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
+        moments = chunks.total(residual_moments, features, head, loss)
         norm = functional_gradient_norm(moments, head.W)
         if self.matrix == "dense":
             single = features.dtype == np.float32

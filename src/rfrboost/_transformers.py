@@ -16,7 +16,7 @@ from rfrboost._features import IID, SWIM, Fourier, Sampler
 from rfrboost._fitted import FEATURES
 from rfrboost._network import centered
 from rfrboost._parameters import POSITIVE, WIDTH
-from rfrboost._rows import Rows, content_order
+from rfrboost._rows import content_order
 from rfrboost._saving import SavedEstimator
 from rfrboost._typing import Array
 
@@ -58,8 +58,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEst
     def _draw(self, X: Array, Y: Array, rng: np.random.Generator) -> None:
         self.mean_ = X.mean(axis=0, dtype=float)
         x = centered(X, self.mean_)
-        rows = Rows(x, Y, None, content_order(x, Y, rng))
-        self.features_ = rows.sample(self._sampler(), x, self.n_features, rng)
+        sampler, order = self._sampler(), content_order(x, Y, rng)
+        drawn = order[(rng.random(sampler.n_rows(self.n_features)) * len(x)).astype(np.intp)]
+        self.features_ = sampler.sample(x[drawn, :-1], Y[drawn], self.n_features, rng)
 
     def transform(self, X: Any) -> Array:
         """The features of X.

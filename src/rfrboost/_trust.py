@@ -150,9 +150,10 @@ def calibration_of(estimator: NetworkEstimator, what: str) -> Calibration:
         return estimator._calibration
     if is_auto(getattr(estimator, "n_layers", 0)):
         raise ValueError(
-            f"{what} needs the errors on held-out rows, which this model does not have: it was "
-            "fitted to fewer than 50 rows, or trained since it was fitted, or its file was written "
-            "before they were kept. Fit it again to at least 50 rows."
+            f"{what} needs the errors of an ensemble on held-out rows, which this model does not "
+            "have: it was fitted to fewer than 50 rows, or to row blocks of more than 50,000, or "
+            "trained since it was fitted, or its file was written before they were kept. Fit it "
+            "again to at least 50 rows in memory."
         )
     raise ValueError(
         f"{what} needs the errors on held-out rows, and a single network (n_layers a number) holds "

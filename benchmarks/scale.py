@@ -1,0 +1,209 @@
+"""python -m benchmarks.scale [--rows N …] [--out FILE]: streamed fits of ever more rows.
+
+Rows are written to Parquet a block at a time, and fitted from there in a fresh process each.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+
+from benchmarks.scale_cost import Rates, RowCost, measured_rates, row_cost
+from experiments.machine import processor
+
+COLUMNS, FEATURES, LAYERS = 20, 256, 5
+ROWS = (10**4, 10**5, 10**6, 10**7)
+BLOCK = 65_536
+FILE_ROWS = 10 * BLOCK
+# Fits of up to so many rows are timed several times, and the shortest counts.
+REPEATED, REPEATS = 10**6, 3
+# From here on the cost of a row should be constant within so much.
+FROM, WITHIN = 10**5, 0.15
+MEMORY_LIMIT = 1000
+FAR, WORKERS, NETWORK = 10**9, 64, 1e9
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A fit: rows, seconds, those spent in layers, and megabytes beyond the bare interpreter."""
+
+    rows: int
+    seconds: float
+    in_layers: float
+    megabytes: float
+
+    @property
+    def per_row(self) -> float:
+        """Seconds a row and layer, everything counted."""
+        return self.seconds / self.rows / LAYERS
+
+
+def block_of(first: int, size: int) -> pa.Table:
+    """Rows of a nonlinear target with some noise; which ones depends on their numbers alone."""
+    rng = np.random.default_rng([0, first])
+    X = rng.standard_normal((size, COLUMNS))
+    smooth = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.tanh(X[:, 3] + X[:, 4]) * X[:, 5]
+    columns = {f"x{j}": X[:, j] for j in range(COLUMNS)}
+    return pa.table({**columns, "y": smooth + 0.1 * rng.standard_normal(size)})
+
+
+def write_rows(folder: Path, n_rows: int) -> None:
+    """So many rows as Parquet files, a block in memory at a time."""
+    for number, begin in enumerate(range(0, n_rows, FILE_ROWS)):
+        path, stop = folder / f"part-{number:05d}.parquet", min(begin + FILE_ROWS, n_rows)
+        with pq.ParquetWriter(path, block_of(0, 1).schema) as writer:
+            for first in range(begin, stop, BLOCK):
+                writer.write_table(block_of(first, min(BLOCK, stop - first)))
+
+
+def measure(n_rows: int, folder: str | None) -> Measured:
+    """Write, fit in a process of its own, and clean up."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        write_rows(Path(place), n_rows)
+        repeats = REPEATS if n_rows <= REPEATED else 1
+        words = ["-m", "benchmarks.scale_run", place, *map(str, (LAYERS, FEATURES, repeats))]
+        run = subprocess.run([sys.executable, *words], stdout=subprocess.PIPE, check=True)
+    return Measured(n_rows, **json.loads(run.stdout))
+
+
+def table(measured: list[Measured], predicted: float) -> list[str]:
+    """A row for every fit."""
+    lines = [
+        "| rows | fit, s | µs a row and layer | in layers alone | cost model | measured ÷ model | "
+        "peak memory, MB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for m in measured:
+        alone = m.in_layers / m.rows / LAYERS
+        lines.append(
+            f"| {m.rows:,} | {m.seconds:.1f} | **{1e6 * m.per_row:.2f}** | {1e6 * alone:.2f} | "
+            f"{1e6 * predicted:.2f} | {m.per_row / predicted:.2f} | **{m.megabytes:.0f}** |"
+        )
+    return lines
+
+
+def verdict(measured: list[Measured]) -> str:
+    """How constant the cost of a row is, and how flat memory."""
+    large = [m for m in measured if m.rows >= FROM]
+    if not large:
+        return ""
+    costs = [m.per_row for m in large]
+    spread = max(costs) / min(costs) - 1
+    return (
+        f"From {FROM:,} rows on the dearest row costs {spread:.1%} more than the cheapest (aim: "
+        f"{WITHIN:.0%}); the largest peak is {max(m.megabytes for m in large):.0f} MB beyond the "
+        f"interpreter with its imports (aim: {MEMORY_LIMIT})."
+    )
+
+
+def cost_rows(cost: RowCost, rates: Rates) -> list[str]:
+    """The cost model: amounts, measured rates, and the seconds they make."""
+    moved = cost.bytes_read + cost.bytes_written
+    parts = [
+        ("products for features", cost.feature_flops, "flop", rates.feature_flops),
+        ("Gram matrix", cost.gram_flops, "flop", rates.gram_flops),
+        ("activations", cost.activations, "tanh", rates.activations),
+        (f"spill: {cost.bytes_written:.0f} bytes written", moved, "byte", rates.bytes),
+        ("rows centred", cost.centered, "row", rates.centered),
+    ]
+    lines = ["| a row in a layer | amount | measured rate | µs |", "|---|---|---|---|"]
+    for name, amount, unit, rate in parts:
+        lines.append(
+            f"| {name} | {amount:,.0f} {unit}s | {rate / 1e9:.3g} G{unit}s/s | "
+            f"{1e6 * amount / rate:.2f} |"
+        )
+    return [*lines, f"| together | | | **{1e6 * rates.seconds(cost):.2f}** |"]
+
+
+def extrapolation(largest: Measured, cost: RowCost) -> list[str]:
+    """On paper: very many rows, shared out among workers of this speed."""
+    share = FAR // WORKERS
+    p = 2 * FEATURES
+    gram_bytes, levels = 8.0 * p * (p + 1), math.ceil(math.log2(WORKERS))
+    compute = share * LAYERS * largest.per_row
+    reduce = LAYERS * levels * gram_bytes / NETWORK
+    disk = share * (8 * (2 * COLUMNS + 2) + 20) / 1e9
+    return [
+        f"On paper, {FAR:,} rows on {WORKERS} workers of this speed: {share:,} rows each, "
+        f"{compute:,.0f} s at the cost of a row measured with {largest.rows:,}. A layer's sums are "
+        f"{gram_bytes / 1e6:.1f} MB a worker; added up by a tree of {levels} levels over a network "
+        f"of {NETWORK / 1e9:.0f} GB/s they take {reduce:.2f} s in all {LAYERS} layers. Together "
+        f"about **{(compute + reduce) / 60:.0f} minutes**, {disk:.1f} GB of disk and "
+        f"{largest.megabytes:.0f} MB of memory a worker; {cost.flops * FAR * LAYERS / 1e15:.2f} "
+        "Pflop in all."
+    ]
+
+
+def draw(measured: list[Measured], predicted: float, path: Path) -> None:
+    """Cost of a row and peak memory against the number of rows."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    cost, memory = figure.subplots(1, 2)
+    rows = [m.rows for m in measured]
+    cost.plot(rows, [1e6 * m.per_row for m in measured], "o-", label="measured")
+    cost.axhline(1e6 * predicted, color="grey", linestyle="--", label="cost model")
+    cost.set(xscale="log", xlabel="rows", ylabel="µs a row and layer", ylim=(0, None))
+    cost.legend()
+    memory.plot(rows, [m.megabytes for m in measured], "o-")
+    memory.axhline(MEMORY_LIMIT, color="grey", linestyle="--")
+    memory.set(xscale="log", xlabel="rows", ylabel="peak memory beyond imports, MB", ylim=(0, None))
+    figure.savefig(path)
+
+
+def main() -> None:
+    """Measure every size, smallest first, and write down what came out."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--rows", type=float, nargs="+", default=ROWS, help="numbers of rows")
+    parser.add_argument("--folder", help="where rows are written, some GB for 10^7 of them")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/scale.md"))
+    arguments = parser.parse_args()
+    cost, rates = row_cost(COLUMNS, 2 * FEATURES), measured_rates(COLUMNS, 2 * FEATURES)
+    predicted = rates.seconds(cost)
+    measured = []
+    for n_rows in sorted(map(int, arguments.rows)):
+        measured.append(measure(n_rows, arguments.folder))
+        print(measured[-1], flush=True)
+    threads = os.environ.get("OMP_NUM_THREADS", os.cpu_count())
+    picture = arguments.out.with_suffix(".svg")
+    draw(measured, predicted, picture)
+    lines = [
+        "# Rows without end",
+        "",
+        f"Made by `make bench-scale` on {processor()}, {threads} threads. Rows of {COLUMNS} "
+        f"numbers and a nonlinear target are written to Parquet and fitted from there: {LAYERS} "
+        f"layers of ({FEATURES}, {FEATURES}) features, squared error, in a fresh process each. "
+        "Everything counts: reading Parquet, finding out about the rows, spilling, and the layers. "
+        f"Up to {REPEATED:,} rows it is the shortest of {REPEATS} fits, since the first one in a "
+        "process waits for memory that nobody has used before.",
+        "",
+        *table(measured, predicted),
+        "",
+        verdict(measured),
+        "",
+        f"![Cost of a row and peak memory by number of rows]({picture.name})",
+        "",
+        "## The cost model",
+        "",
+        "A layer of squared error takes three passes over the rows, and features are computed in "
+        "two of them. Rates are those of each kind of work by itself, just before the fits.",
+        "",
+        *cost_rows(cost, rates),
+        "",
+        *extrapolation(measured[-1], cost),
+    ]
+    text = "\n".join(lines) + "\n"
+    arguments.out.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The cost model of a streamed fit: what a row costs in a layer, in flops, activations and bytes.
+
+Of squared error, with p features a layer, D columns and one target. A layer takes three passes:
+features and their Gram; features again, Φ moved on and its Gram; predictions and the loss. Numbers
+of the features are single precision, everything else double.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from rfrboost._blas import gram, product
+from rfrboost._network import centered
+from rfrboost._rows import BLOCK_ROWS
+from rfrboost._spill import Spill, SpillFile
+
+DOUBLE = 8
+# Bytes of a row's bin and of its two keys, which both draws of a layer look at.
+ORDER = 4 + 2 * DOUBLE
+CHUNK, CHUNKS = 65_536, 16
+
+
+@dataclass(frozen=True)
+class RowCost:
+    """What a row costs in one layer."""
+
+    feature_flops: float
+    gram_flops: float
+    activations: float
+    bytes_read: float
+    bytes_written: float
+    centered: float
+
+    @property
+    def flops(self) -> float:
+        return self.feature_flops + self.gram_flops
+
+
+def row_cost(D: int, p: int) -> RowCost:
+    """By counting."""
+    x, phi, y = D * DOUBLE, (D + 1) * DOUBLE, DOUBLE
+    return RowCost(
+        # Twice features of x and Φ, which are p together, and their products with residuals.
+        feature_flops=2 * 2 * (D + 1) * p + 2 * p * 2 + 2 * p,
+        gram_flops=p * (p + 1),
+        activations=2 * p,
+        bytes_read=2 * (x + phi + y) + (phi + y) + 2 * ORDER,
+        bytes_written=phi,
+        centered=2,
+    )
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What this machine does in a second, at the shapes of the fit."""
+
+    feature_flops: float
+    gram_flops: float
+    activations: float
+    bytes: float
+    centered: float
+
+    def seconds(self, cost: RowCost) -> float:
+        """What a row should take in a layer."""
+        return (
+            cost.feature_flops / self.feature_flops
+            + cost.gram_flops / self.gram_flops
+            + cost.activations / self.activations
+            + (cost.bytes_read + cost.bytes_written) / self.bytes
+            + cost.centered / self.centered
+        )
+
+
+def per_second(amount: float, call: Callable[[], object], repeats: int = 5) -> float:
+    """How much of something a call does in a second, by the median of several."""
+    call()
+    times = []
+    for _ in range(repeats):
+        began = perf_counter()
+        call()
+        times.append(perf_counter() - began)
+    return amount / float(np.median(times))
+
+
+def measured_rates(D: int, p: int) -> Rates:
+    """Each kind of work by itself, block by block or chunk by chunk as the fit does it."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((BLOCK_ROWS, D + 1)).astype(np.float32)
+    B = rng.standard_normal((D + 1, p // 2)).astype(np.float32)
+    F = np.asfortranarray(rng.standard_normal((BLOCK_ROWS, p)), np.float32)
+    half, X = F[:, : p // 2], rng.standard_normal((CHUNK, D))
+    spill = Spill(None, 1e12)
+    file = SpillFile(spill, X)
+
+    def there_and_back() -> None:
+        # As many chunks as no cache of the processor holds.
+        for k in range(CHUNKS):
+            file.write(k * CHUNK, X)
+        for k in range(CHUNKS):
+            file.read(k * CHUNK, CHUNK)
+
+    moved = per_second(2 * CHUNKS * X.nbytes, there_and_back, 2)
+    spill.open_files.close()
+    return Rates(
+        feature_flops=per_second(2 * BLOCK_ROWS * (D + 1) * (p // 2), lambda: product(z, B, half)),
+        gram_flops=per_second(BLOCK_ROWS * p * (p + 1), lambda: gram(F)),
+        activations=per_second(BLOCK_ROWS * p, lambda: np.tanh(F, out=F)),
+        bytes=moved,
+        centered=per_second(CHUNK, lambda: centered(X, X[0])),
+    )

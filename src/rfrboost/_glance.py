@@ -1,0 +1,68 @@
+"""A first look at row blocks: how many rows there are, and evenly spaced ones of them."""
+
+import sys
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from rfrboost._labelled import rows_of
+from rfrboost.row_blocks import RowBlocks
+
+# Rows that are kept at the most.
+MOST_ROWS = 65_536
+
+
+class Glance:
+    """Every ``every``-th row of some blocks, ``every`` a power of two, and how many there are.
+
+    Which rows are kept depends on their numbers, not on how they are cut into blocks.
+    """
+
+    def __init__(self, blocks: RowBlocks) -> None:
+        self.n_rows, self.every = 0, 1
+        self._kept: list[tuple[Any, np.ndarray, np.ndarray | None]] = []
+        for block in blocks.labelled():
+            y, w = np.asarray(block.y), None if block.w is None else np.asarray(block.w)
+            size = np.shape(block.X)[0]
+            if len(y) != size or (w is not None and len(w) != size):
+                raise ValueError(f"{block.label}: X, y and the weights differ in length.")
+            self._add(block.X, y, w)
+
+    def _add(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> None:
+        begin, stop = -self.n_rows % self.every, len(y)
+        self.n_rows += stop
+        if begin < stop:
+            some = slice(begin, None, self.every)
+            self._kept.append((rows_of(X, some), y[some], None if w is None else w[some]))
+        while -(-self.n_rows // self.every) > MOST_ROWS:
+            self.every *= 2
+            self._thin()
+
+    def _thin(self) -> None:
+        """Keep every other row of those kept."""
+        kept, self._kept, number = self._kept, [], 0
+        for X, y, w in kept:
+            some = slice(number % 2, None, 2)
+            number += len(y)
+            if len(y[some]):
+                self._kept.append((rows_of(X, some), y[some], None if w is None else w[some]))
+
+    def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """X, y and weights of the rows kept, X of the kind it came in."""
+        if not self._kept:
+            raise ValueError("There are no rows to fit: every block is empty.")
+        X, y, w = zip(*self._kept, strict=True)
+        if any(part is None for part in w):
+            return joined(X), np.concatenate(y), None
+        return joined(X), np.concatenate(y), np.concatenate(w)
+
+
+def joined(parts: tuple[Any, ...]) -> Any:
+    """Data frames of one library, sparse matrices or arrays, one below the other."""
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    if hasattr(parts[0], "columns"):
+        # pandas and polars alike: the library is there if its frames are.
+        return sys.modules[type(parts[0]).__module__.partition(".")[0]].concat(list(parts))
+    return np.concatenate(parts)

@@ -1,0 +1,92 @@
+"""Automatic fits of row blocks: small ones as of a table, large ones as one network.
+
+Up to ``GATHERED_ROWS`` rows are gathered in memory and fitted as ``fit(X, y)`` would. More are not
+an ensemble: a single network in the learned metric, gradient boosted, its inputs encoded as a
+sample of the rows suggests, grows until the rows that are held out say stop.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rfrboost._block_arrays import BlockArrays
+from rfrboost._boost import Recipe
+from rfrboost._edge import is_auto
+from rfrboost._glance import Glance
+from rfrboost._held_out import HeldOutRows
+from rfrboost._inputs import encode_fit
+from rfrboost._losses import Loss
+from rfrboost._parameters import recipe_for
+from rfrboost._plan import BUMPS, LEARNING_RATE, MOST_LAYERS, families_of, is_automatic
+from rfrboost.row_blocks import RowBlocks
+
+Source = TypeVar("Source", bound=BlockArrays)
+
+GATHERED_ROWS = 50_000
+# What "auto" stands for in a large fit, where noise averages out.
+LARGE: dict[str, Any] = {
+    "n_layers": MOST_LAYERS,
+    "n_features": (512, 512),
+    "learning_rate": LEARNING_RATE,
+    "l2_head": 1e-5,
+    "l2_step": 1e-3,
+    "metric": "agop",
+}
+
+
+class LargeParameters:
+    """An estimator's parameters with those numbers for "auto" that a large fit has."""
+
+    def __init__(self, params: Any) -> None:
+        values = params.get_params(deep=False)
+        left = {name: value for name, value in LARGE.items() if is_auto(values[name])}
+        self.values = {**values, **left, "features": features_for(values["features"])}
+
+    def get_params(self, deep: bool = False) -> dict[str, Any]:
+        """As scikit-learn has it."""
+        return self.values
+
+
+def features_for(features: Any) -> Any:
+    """The one family of features of a large fit."""
+    dense = [name for name in families_of(features) if name is not BUMPS]
+    if not dense:
+        raise ValueError(
+            "features=('bumps',) puts a bump around every row, which must be in memory for that: "
+            "pass arrays instead of RowBlocks, or other features."
+        )
+    return dense[0]
+
+
+def large_recipe(
+    params: Any, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int
+) -> Recipe:
+    """The recipe of a large fit."""
+    return recipe_for(LargeParameters(params), loss, scale, n_rows, n_columns, seed)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Few enough rows to be fitted as a table."""
+
+    X: Any
+    y: np.ndarray
+    w: np.ndarray | None
+
+
+def source_of(
+    estimator: Any, blocks: RowBlocks, kind: type[Source], task: str
+) -> Source | Gathered:
+    """Blocks as arrays for a network, with rows held out if it is to be stopped by them."""
+    if not is_auto(getattr(estimator, "n_layers", 0)):
+        return kind(blocks)
+    is_automatic(estimator, GATHERED_ROWS)
+    glance = Glance(blocks)
+    X, y, w = glance.sample()
+    if glance.n_rows <= GATHERED_ROWS:
+        return Gathered(X, y, w)
+    encoder = None
+    if estimator.preprocess is not None:
+        encoder = encode_fit(X, y, w, task)[0]
+    return kind(blocks, encoder, HeldOutRows(glance.n_rows))

@@ -8,6 +8,7 @@ from experiments import (
     circles,
     coverage,
     defaults,
+    exports,
     figures,
     fine_tune,
     growth,
@@ -36,6 +37,7 @@ COMMANDS = (
     regret,
     fine_tune,
     raw_tables,
+    exports,
 )
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
 

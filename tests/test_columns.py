@@ -119,8 +119,8 @@ def test_indicators_are_scaled_as_numbers_are(ones):
 
 
 def test_holes_take_the_median_and_an_indicator_where_there_were_any():
-    X = np.array([[1.0, 1], [2, 2], [3, 3], [np.nan, 9]])
-    encoder, encoded = fitted(X, np.arange(4.0))
+    X = np.array([[1.0, 1], [2, 2], [3, 3], [np.nan, 9]] * 3)
+    encoder, encoded = fitted(X, np.arange(12.0))
     assert encoder.names_out == ("x0", "x1", "x0 missing")
     assert encoded[3, 0] == encoded[1, 0]
     assert len(set(encoded[:3, 2])) == 1
@@ -130,8 +130,32 @@ def test_holes_take_the_median_and_an_indicator_where_there_were_any():
 
 
 def test_constant_columns_are_dropped_but_not_their_holes():
-    encoder, _ = fitted(np.array([[5.0, 5, 1], [5, np.nan, 2]]), [0.0, 1.0])
+    encoder, _ = fitted(np.array([[5.0, 5, 1], [5, np.nan, 2]] * 3), np.arange(6.0))
     assert encoder.names_out == ("x2", "x1 missing")
+
+
+def test_columns_that_are_missing_together_share_an_indicator():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    X[:9, [0, 2]] = np.nan
+    X[5:9, 3] = np.nan
+    encoder, encoded = fitted(X, np.arange(30.0))
+    assert encoder.names_out == ("x0", "x1", "x2", "x3", "x0 missing", "x3 missing")
+    assert (encoded[:9, 4] > 0).all()
+    assert (encoded[9:, 4] < 0).all()
+
+
+@pytest.mark.parametrize(("rare", "told"), [(2, ()), (3, ("x0 missing",))])
+def test_holes_that_are_too_rare_to_learn_from_have_no_indicator(rare, told):
+    x = np.arange(40.0)[:, None]
+    x[:rare] = np.nan
+    assert fitted(x, np.arange(40.0))[0].names_out == ("x0", *told)
+    nearly_all = np.where(np.arange(40) < rare, np.arange(40.0), np.nan)[:, None]
+    assert fitted(nearly_all, np.arange(40.0))[0].names_out == ("x0", *told)
+    # Whole weights are rows.
+    w = np.ones(38)
+    w[0] = rare
+    few = np.where(np.arange(38) < 1, np.nan, np.arange(38.0))[:, None]
+    assert fitted(few, np.arange(38.0), w)[0].names_out == ("x0", *told)
 
 
 def test_scaling_fills_before_it_scales():

@@ -23,6 +23,8 @@ ROOM = 2**19
 CHUNK = 64
 # Squared distances below this share of the squared norms are rounding in single precision.
 ROUNDING = np.float32(4 * 2.0**-24)
+# Close rows' squares cancel: their distances keep little more than half of the digits.
+CLOSE_ROWS = 2.0**8
 # Distances below this share of the median one have no direction.
 CLOSEST = 1e-6
 # Coordinates beyond this many units are as good as this far: their squares fit single precision.
@@ -147,6 +149,10 @@ class Bumps:
     @property
     def dtype(self) -> np.dtype:
         return np.dtype(np.float32)
+
+    @property
+    def rounding(self) -> float:
+        return CLOSE_ROWS if self.mix < 1 else 1.0
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "Bumps":
         return self

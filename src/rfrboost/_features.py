@@ -48,6 +48,10 @@ class FeatureMap(Protocol):
     @property
     def dtype(self) -> np.dtype: ...
 
+    @property
+    def rounding(self) -> Array | float:
+        """What features may be wrong by in single precision, in units of its roundoff."""
+
     def astype(self, dtype: type[np.floating], largest_input: float) -> "FeatureMap":
         """The same map computed in ``dtype``, or the map itself where that is unsafe."""
 
@@ -84,6 +88,11 @@ class DenseFeatures:
     def dtype(self) -> np.dtype:
         return self.weights.dtype
 
+    @property
+    def rounding(self) -> Array:
+        # Where a steep neuron is not saturated, its z is a small difference of large numbers.
+        return 1 + np.linalg.norm(self.weights[:-1].astype(float), axis=0)
+
     def astype(self, dtype: type[np.floating], largest_input: float) -> "DenseFeatures":
         if dtype == self.dtype or not representable(self.weights, largest_input):
             return self
@@ -118,6 +127,10 @@ class TransformerFeatures:
     @property
     def dtype(self) -> np.dtype:
         return np.dtype(np.float64)
+
+    @property
+    def rounding(self) -> float:
+        return 1.0
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "TransformerFeatures":
         return self

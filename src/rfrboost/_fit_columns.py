@@ -16,7 +16,7 @@ from rfrboost._encoders import (
     date_part,
     level_codes,
 )
-from rfrboost._levels import indicators, target_means
+from rfrboost._levels import FEWEST_ROWS, indicators, target_means
 from rfrboost._scaling import (
     Scale,
     fit_scale,
@@ -35,9 +35,9 @@ NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted:
-    """Numbers, with an indicator where some are missing; scaled unless they are already."""
+    """Numbers, with indicators of what is missing; scaled unless they are already."""
     scales: dict[int, Scale] = {}
-    holes: dict[int, Scale] = {}
+    holes: dict[bytes, tuple[int, Scale]] = {}
     sizes = []
     for j in columns:
         x = table.number(j)
@@ -45,12 +45,14 @@ def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted
         if scale is not None:
             scales[j] = scale
             sizes.append(size_of(x, w))
-        share = missing_share(x, w)
-        if 0 < share < 1:
-            holes[j] = indicator_scale(share)
+        missing = np.isnan(x)
+        if can_tell(missing, w):
+            # Of columns that are missing together one tells as much as all.
+            holes.setdefault(missing.tobytes(), (j, share_scale(missing, w)))
     if is_prepared(sizes):
         scales = {j: left_alone(scale.fill) for j, scale in scales.items()}
-    return NumberColumns(tuple(scales), tuple(holes)), [*scales.values(), *holes.values()]
+    told = tuple(j for j, _ in holes.values())
+    return NumberColumns(tuple(scales), told), [*scales.values(), *(s for _, s in holes.values())]
 
 
 def size_of(x: Array, w: Array | None) -> tuple[float, float, float]:
@@ -67,14 +69,19 @@ def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
     seconds = table.column(column).seconds()
     fitted = {part: fit_scale(date_part(seconds, part), w) for part in DATE_PARTS}
     scales = {part: scale for part, scale in fitted.items() if scale is not None}
-    share = missing_share(seconds, w)
-    holes = [indicator_scale(share)] if 0 < share < 1 else []
+    missing = np.isnan(seconds)
+    holes = [share_scale(missing, w)] if can_tell(missing, w) else []
     return DateColumn(column, tuple(scales), bool(holes)), [*scales.values(), *holes]
 
 
-def missing_share(x: Array, w: Array | None) -> float:
-    """How much of the weight is on holes."""
-    return float(np.average(np.isnan(x), weights=w))
+def can_tell(missing: np.ndarray, w: Array | None) -> bool:
+    """Whether holes, and what is no hole, are enough rows to learn from, as a level's would be."""
+    return bool(np.bincount(missing, w, minlength=2).min() >= FEWEST_ROWS)
+
+
+def share_scale(missing: np.ndarray, w: Array | None) -> Scale:
+    """The scale of an indicator of holes."""
+    return indicator_scale(float(np.average(missing, weights=w)))
 
 
 def fit_indicators(

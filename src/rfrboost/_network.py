@@ -44,6 +44,11 @@ class LayerFeatures:
     def bound(self) -> float:
         return max(m.bound for m in self.maps)
 
+    @property
+    def rounding(self) -> Array:
+        each = [np.broadcast_to(m.rounding, m.width) for m in self.maps]
+        return np.add.reduce(each) if self.added else np.concatenate(each)
+
     def astype(self, dtype: type[np.floating], largest_input: float) -> "LayerFeatures":
         from_phi, from_x = (
             None if m is None else m.astype(dtype, largest_input)
@@ -84,9 +89,10 @@ class LowRankStep:
         """The step, given its outputs."""
         return product(outputs, self.V.T)
 
-    def gain(self, W: Array) -> float:
-        """The norm of what leads from the features to a head W of Φ."""
-        return float(np.linalg.norm(product(self.C, product(self.V.T, W))))
+    def gain(self, W: Array, weights: Array) -> float:
+        """The norm of what leads from features, each times a weight, to a head W of Φ."""
+        leads = product(self.C, product(self.V.T, W))
+        return float(np.linalg.norm(leads * weights[:, None]))
 
     def pull(self, G: Array) -> Array:
         """Gᵀ A row by row: how what changes by G with Φ changes with every feature."""
@@ -108,8 +114,8 @@ class DiagonalStep:
     def move(self, outputs: Array) -> Array:
         return outputs
 
-    def gain(self, W: Array) -> float:
-        return float(np.linalg.norm(self.a[:, None] * W))
+    def gain(self, W: Array, weights: Array) -> float:
+        return float(np.linalg.norm((self.a * weights)[:, None] * W))
 
     def pull(self, G: Array) -> Array:
         return G * self.a
@@ -178,10 +184,14 @@ class Network:
     def precisions_for(self, noise: float) -> tuple[tuple[np.dtype, np.dtype], ...]:
         """The same where rounding may change a prediction by more, or less."""
         W = self.heads[-1].W
-        return tuple(
-            predicting_dtypes(layer.features.dtype, layer.step.gain(W), noise)
-            for layer in self.layers
-        )
+
+        def precision(layer: Layer) -> tuple[np.dtype, np.dtype]:
+            rounding = layer.features.rounding
+            gain = layer.step.gain(W, np.ones_like(rounding))
+            wrong = layer.step.gain(W, rounding)
+            return predicting_dtypes(layer.features.dtype, gain, wrong, noise)
+
+        return tuple(map(precision, self.layers))
 
     def start(self, x: Array) -> Array:
         """Φ₀ of homogeneous rows, homogeneous too."""

@@ -44,15 +44,16 @@ def bagged_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
 
 
 def predicting_dtypes(
-    fitted: np.dtype, gain: float, noise: float = LARGEST_NOISE
+    fitted: np.dtype, gain: float, wrong: float, noise: float = LARGEST_NOISE
 ) -> tuple[np.dtype, np.dtype]:
     """In what a layer that was fitted in one dtype is predicted: its features, and sums of them.
 
-    ``gain`` is the norm of the coefficients that lead from its features to the prediction. Of
-    features that are wrong by u each, at random, the prediction is wrong by about u times that.
+    ``gain`` is the norm of the coefficients that lead from its features to the prediction,
+    ``wrong`` the same with each coefficient times what its feature is wrong by, in units of u. Of
+    features that are wrong at random the prediction is wrong by about u times that.
     """
     double = np.dtype(np.float64)
-    features = double if UNIT_ROUNDOFF * gain > noise else fitted
+    features = double if UNIT_ROUNDOFF * wrong > noise else fitted
     return features, double if SUMS * UNIT_ROUNDOFF * gain > noise else features
 
 

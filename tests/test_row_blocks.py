@@ -78,11 +78,15 @@ def test_every_model_is_the_one_in_memory(name, weighted, monkeypatch):
     small_chunks(monkeypatch)
     # The last digits of small heads take many passes.
     monkeypatch.setattr("rfrboost._convex.SMALL", 0)
+    if name == "single precision":
+        monkeypatch.setattr("rfrboost._precision.WORTHWHILE", 0)
     model, classes = MODELS[name]
     X, y, w = rows_for(classes, weighted)
     sizes = SIZES["uneven, some empty"]
     for budget in (16e9, 0) if weighted else (12_000,):
-        check(model, X, y, w, RowBlocks(cut(X, y, w, sizes), disk_budget=budget))
+        fitted = check(model, X, y, w, RowBlocks(cut(X, y, w, sizes), disk_budget=budget))
+    dtypes = {layer.features.dtype for layer in fitted.network_.layers}
+    assert (np.dtype(np.float32) in dtypes) == (name == "single precision")
 
 
 @pytest.mark.parametrize("chunk", [64, 65_536])

@@ -77,9 +77,12 @@ def test_a_table_is_the_mean_of_its_folds_and_the_least_is_named():
     tables = coverage_report.by_table(coverage_report.table_rows(results))
     assert tables["coverage"].tolist() == pytest.approx([0.85, 1.0, 0.7])
     assert tables["least_fold"].tolist() == [0.8, 1.0, 0.7]
-    summary = coverage_report.summary_rows(tables).set_index("promise")
+    summary = coverage_report.summary_rows(tables, 0.9).set_index("promise")
     assert summary.loc["intervals", "least"] == "0.850 (energy_efficiency, 200 rows)"
-    assert summary["crossings"].tolist() == ["–", 3, "–"]
+    assert summary["crossings"].tolist() == ["–", 3, "–", "–"]
+    # One table, where the most probable class is right half of the time.
+    assert summary.loc["sets, accuracy below 0.9", "tables"] == 1
+    assert len(coverage_report.summary_rows(tables, 0.4)) == 3
     text = coverage_report.markdown_report(
         coverage_report.table_rows(results), results, coverage.COVERAGE, coverage.LEVELS
     )

@@ -151,7 +151,6 @@ class Columns:
     width: int
     bound = np.inf
     dtype = np.dtype(np.float64)
-    rounding = 1.0
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "Columns":
         return self

@@ -37,7 +37,11 @@ TRANSFORMER_ROWS = 8192
 
 
 class FeatureMap(Protocol):
-    """Frozen random features: rows (z, 1) to ``width`` features, at most ``bound`` in size."""
+    """Frozen random features: rows (z, 1) to ``width`` features, at most ``bound`` in size.
+
+    One whose features are computed in single precision, and may be wrong by more than a unit of its
+    roundoff, says so in a property ``rounding``: a number, or one a feature.
+    """
 
     @property
     def width(self) -> int: ...
@@ -47,10 +51,6 @@ class FeatureMap(Protocol):
 
     @property
     def dtype(self) -> np.dtype: ...
-
-    @property
-    def rounding(self) -> Array | float:
-        """What features may be wrong by in single precision, in units of its roundoff."""
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "FeatureMap":
         """The same map computed in ``dtype``, or the map itself where that is unsafe."""
@@ -127,10 +127,6 @@ class TransformerFeatures:
     @property
     def dtype(self) -> np.dtype:
         return np.dtype(np.float64)
-
-    @property
-    def rounding(self) -> float:
-        return 1.0
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "TransformerFeatures":
         return self

@@ -51,10 +51,6 @@ class LocalSums:
     def dtype(self) -> np.dtype:
         return np.dtype(np.float64)
 
-    @property
-    def rounding(self) -> float:
-        return 1.0
-
     def astype(self, dtype: type[np.floating], largest_input: float) -> "LocalSums":
         return self
 

@@ -46,7 +46,11 @@ class LayerFeatures:
 
     @property
     def rounding(self) -> Array:
-        each = [np.broadcast_to(m.rounding, m.width) for m in self.maps]
+        """What features may be wrong by in single precision, in units of its roundoff.
+
+        A map that does not say is wrong by one.
+        """
+        each = [np.broadcast_to(getattr(m, "rounding", 1.0), m.width) for m in self.maps]
         return np.add.reduce(each) if self.added else np.concatenate(each)
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "LayerFeatures":

@@ -47,17 +47,27 @@ class BlockArrays:
 
     def __iter__(self) -> Iterator[tuple[Array, Array, Array | None]]:
         for block in self.blocks.labelled():
-            try:
-                X, y, w = self._arrays(block)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{block.label}: {error}") from error
-            if w is not None:
-                present = w > self.least_weight
-                X, y, w = X[present], y[present], w[present]
+            X, y, w = self.present(*self.checked(block))
             Y = self.coded(y)
             yield (X, Y, w) if self.held is None else self.held.split(X, Y, w)
         if self.held is not None:
             self.held.close()
+
+    def checked(self, block: LabelledBlock) -> tuple[Array, np.ndarray, Array | None]:
+        """A block as arrays; errors name it."""
+        try:
+            return self._arrays(block)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{block.label}: {error}") from error
+
+    def present(
+        self, X: Array, y: np.ndarray, w: Array | None
+    ) -> tuple[Array, np.ndarray, Array | None]:
+        """The rows that weigh anything."""
+        if w is None:
+            return X, y, None
+        present = w > self.least_weight
+        return X[present], y[present], w[present]
 
     def _arrays(self, block: LabelledBlock) -> tuple[Array, np.ndarray, Array | None]:
         self._check_columns(block.X)

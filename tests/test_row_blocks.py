@@ -95,6 +95,12 @@ def test_blocks_of_any_size_give_the_same_model(name, sizes, chunk, monkeypatch)
     check(model, X, y, w, RowBlocks(cut(X, y, w, sizes)))
 
 
+def test_chunks_as_long_as_they_are():
+    X, y, w = regression_rows(70_001)
+    model = RFRBoostRegressor(1, n_features=(8, 8), metric="agop", random_state=0)
+    check(model, X, y, w, RowBlocks.from_arrays(X, y, w, block_rows=9_999))
+
+
 @pytest.mark.parametrize("seconds", [0.0, np.inf])
 @pytest.mark.parametrize("name", ["gradient", "four classes", "normalised"])
 def test_what_is_stored_and_what_is_made_again_does_not_matter(name, seconds, monkeypatch):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from rfrboost._labelled import rows_of
 from rfrboost.row_blocks import RowBlocks
 
 # Rows that are kept at the most.
@@ -55,13 +56,6 @@ class Glance:
         if any(part is None for part in w):
             return joined(X), np.concatenate(y), None
         return joined(X), np.concatenate(y), np.concatenate(w)
-
-
-def rows_of(X: Any, rows: slice) -> Any:
-    """Some rows of a data frame or an array, as a copy: the block itself is let go."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows].copy()
-    return X[rows] if hasattr(X, "columns") or sparse.issparse(X) else np.array(X[rows])
 
 
 def joined(parts: tuple[Any, ...]) -> Any:

@@ -1,6 +1,9 @@
-"""A block of rows as a user hands it in, and what errors call it."""
+"""A block of rows as a user hands it in, what errors call it, and some of its rows."""
 
 from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
 
 #: rows that are read at a time where nobody says
 BLOCK_ROWS = 65_536
@@ -13,3 +16,13 @@ class LabelledBlock(NamedTuple):
     X: Any
     y: Any
     w: Any
+
+
+def rows_of(X: Any, rows: slice) -> Any:
+    """Some rows of a data frame, a sparse matrix or an array.
+
+    Those of an array are copied: a view would keep all of it, and a memory map's pages too.
+    """
+    if hasattr(X, "iloc"):
+        return X.iloc[rows].copy()
+    return X[rows] if hasattr(X, "columns") or sparse.issparse(X) else np.array(X[rows])

@@ -1,13 +1,13 @@
 """Data that is read again and again, a block of rows at a time, while a model is fitted to it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from rfrboost._arrow import DatasetBlocks, ParquetBlocks
-from rfrboost._labelled import BLOCK_ROWS, LabelledBlock
+from rfrboost._labelled import BLOCK_ROWS, LabelledBlock, rows_of
 
 # Bytes of temporary files, unless told otherwise.
 DISK_BUDGET = 16e9
@@ -115,7 +115,7 @@ class RowBlocks:
         """
         if block_rows < 1:
             raise ValueError(f"block_rows must be at least 1; got {block_rows}.")
-        lengths = [len(a) for a in (X, y, sample_weight) if a is not None]
+        lengths = [np.shape(a)[0] for a in (X, y, sample_weight) if a is not None]
         if len(set(lengths)) > 1:
             raise ValueError(f"X, y and sample_weight differ in length: {lengths}.")
         blocks = Slices(X, y, sample_weight, block_rows)
@@ -188,16 +188,8 @@ class Slices:
         self.arrays, self.block_rows = (X, y, w), block_rows
 
     def __iter__(self) -> Iterator[LabelledBlock]:
-        cuts = [slicer(a) for a in self.arrays]
-        for first in range(0, len(self.arrays[0]), self.block_rows):
+        for first in range(0, np.shape(self.arrays[0])[0], self.block_rows):
             rows = slice(first, first + self.block_rows)
-            stop = min(rows.stop, len(self.arrays[0]))
-            yield LabelledBlock(f"Rows {first} to {stop - 1}", *(cut(rows) for cut in cuts))
-
-
-def slicer(A: Any) -> Callable[[slice], Any]:
-    """What gives a run of rows of an array or a data frame, or None of nothing."""
-    if A is None:
-        return lambda rows: None
-    # Copied, or a block of a memory map would keep the pages it was read from.
-    return lambda rows: A.iloc[rows] if hasattr(A, "iloc") else np.array(A[rows])
+            stop = min(rows.stop, np.shape(self.arrays[0])[0])
+            X, y, w = (None if a is None else rows_of(a, rows) for a in self.arrays)
+            yield LabelledBlock(f"Rows {first} to {stop - 1}", X, y, w)

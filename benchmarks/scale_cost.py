@@ -17,8 +17,8 @@ from rfrboost._rows import BLOCK_ROWS
 from rfrboost._spill import Spill, SpillFile
 
 DOUBLE = 8
-# Bytes of a row's bin, which every draw of rows looks at.
-CODE = 4
+# Bytes of a row's bin and of its two keys, which both draws of a layer look at.
+ORDER = 4 + 2 * DOUBLE
 CHUNK, CHUNKS = 65_536, 16
 
 
@@ -46,7 +46,7 @@ def row_cost(D: int, p: int) -> RowCost:
         feature_flops=2 * 2 * (D + 1) * p + 2 * p * 2 + 2 * p,
         gram_flops=p * (p + 1),
         activations=2 * p,
-        bytes_read=2 * (x + phi + y) + (phi + y) + 2 * CODE,
+        bytes_read=2 * (x + phi + y) + (phi + y) + 2 * ORDER,
         bytes_written=phi,
         centered=2,
     )

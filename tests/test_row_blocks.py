@@ -78,11 +78,15 @@ def test_every_model_is_the_one_in_memory(name, weighted, monkeypatch):
     small_chunks(monkeypatch)
     # The last digits of small heads take many passes.
     monkeypatch.setattr("rfrboost._convex.SMALL", 0)
+    if name == "single precision":
+        monkeypatch.setattr("rfrboost._precision.WORTHWHILE", 0)
     model, classes = MODELS[name]
     X, y, w = rows_for(classes, weighted)
     sizes = SIZES["uneven, some empty"]
     for budget in (16e9, 0) if weighted else (12_000,):
-        check(model, X, y, w, RowBlocks(cut(X, y, w, sizes), disk_budget=budget))
+        fitted = check(model, X, y, w, RowBlocks(cut(X, y, w, sizes), disk_budget=budget))
+    dtypes = {layer.features.dtype for layer in fitted.network_.layers}
+    assert (np.dtype(np.float32) in dtypes) == (name == "single precision")
 
 
 @pytest.mark.parametrize("chunk", [64, 65_536])
@@ -173,6 +177,13 @@ def test_labels_of_any_type_are_found_wherever_they_are(labels, monkeypatch):
     model = check(MODELS["two classes"][0], X, y, w, RowBlocks(cut(X, y, w, [0, 250])))
     np.testing.assert_array_equal(model.classes_, np.unique(labels))
     assert model.classes_.dtype == np.array(labels).dtype
+
+
+def test_many_classes_in_blocks_of_one_row(monkeypatch):
+    small_chunks(monkeypatch, 32)
+    X, _, _ = regression_rows(120)
+    y = np.arange(120) % 30
+    check(RFNNClassifier(8, random_state=0), X, y, None, RowBlocks(cut(X, y, None, [1] * 50)))
 
 
 def test_rows_of_negligible_weight_are_absent(monkeypatch):

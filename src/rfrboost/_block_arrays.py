@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from rfrboost._columns import is_missing
@@ -148,12 +147,10 @@ class LabelledArrays(BlockArrays):
 
     def target(self, y: Any) -> np.ndarray:
         y = column_or_1d(y)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise ValueError("y holds labels that are not finite.")
+        if y.dtype.kind == "f" and (not np.isfinite(y).all() or (y != np.round(y)).any()):
+            raise ValueError("y holds numbers that are no labels: missing, infinite or continuous.")
         if y.dtype == object and any(map(is_missing, y)):
             raise ValueError("y has missing labels.")
-        if len(y):
-            check_classification_targets(y)
         return y
 
     def coded(self, y: np.ndarray) -> Array:

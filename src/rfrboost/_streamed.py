@@ -17,7 +17,8 @@ from rfrboost._rows import KeptFeatures, Rows
 from rfrboost._spill import Spill, SpillFile
 from rfrboost._typing import Array, Indices
 
-#: what rows come with; anything set under these names is applied whenever they are read
+#: what rows come with; anything set under these names is applied whenever they are read, to any
+#: rows, each by itself
 INPUTS = ("x", "y", "w")
 #: names whose new value may be made of the old one
 GROWING = (*INPUTS, "phi")
@@ -52,12 +53,18 @@ class StreamedRows(Rows):
         return self.__dict__[name]
 
     def at(self, name: str, rows: Indices) -> Array:
-        """Few rows of what is on disk as it should be are read by themselves."""
+        """A few rows are read, and made, by themselves where that gives the same."""
         field = self._chunks.fields[name]
-        here = name in self.__dict__ or not field.stored or field.steps
-        if here or field.file is None or field.file.fortran:
+        by_rows = field.file is not None and not field.file.fortran
+        alone = name in INPUTS or (field.stored and not field.steps and by_rows)
+        if name in self.__dict__ or not alone:
             return getattr(self, name)[rows]
-        return np.concatenate([field.file.read(self.first + int(i), 1) for i in rows])
+        if name in self._given:
+            some = self._given[name][rows]
+        else:
+            assert field.file is not None
+            some = np.concatenate([field.file.read(self.first + int(i), 1) for i in rows])
+        return getattr(StreamedRows(self.first, len(rows), self._chunks, {name: some}), name)
 
 
 class Streamed:

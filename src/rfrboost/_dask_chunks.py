@@ -14,6 +14,7 @@ from distributed import Future
 from rfrboost._chunks import facts_of
 from rfrboost._dask_cluster import Call, Cluster
 from rfrboost._rows import KeptFeatures, Rows
+from rfrboost._threads import BLAS
 
 
 class DaskChunks:
@@ -49,4 +50,6 @@ def visit(call: Call, place: tuple[int, int], *values: Any) -> Any:
     for own, value in zip(names, values, strict=True):
         # What is set anew may be changed in place, so that it must not be anybody else's.
         setattr(rows, own, np.array(value, order="K") if own == name else value)
-    return call.function(rows, *args)
+    # As many tasks as a worker has threads are at work already; and one thread rounds one way.
+    with BLAS.entered():
+        return call.function(rows, *args)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from sklearn.utils import check_array
@@ -48,7 +49,7 @@ class BlockArrays:
         for block in self.blocks.labelled():
             X, y, w = self.present(*self.checked(block))
             Y = self.coded(y)
-            yield (X, Y, w) if self.held is None else self.held.split(X, Y, w)
+            yield (X, Y, w) if self.held is None else self.held.split(X, Y, w, self.content(y))
         if self.held is not None:
             self.held.close()
 
@@ -99,6 +100,10 @@ class BlockArrays:
 
     def coded(self, y: np.ndarray) -> Array:
         """Targets of rows that count, as numbers."""
+        return y
+
+    def content(self, y: np.ndarray) -> Array:
+        """Numbers that depend on a row's target, and not on the rows before it."""
         return y
 
     def _weights(self, w: Any) -> Array:
@@ -162,6 +167,11 @@ class LabelledArrays(BlockArrays):
             self.found.append(labels[new])
         numbers = np.array([self.numbers_of[label] for label in labels], float)
         return numbers[codes].reshape(-1, 1)
+
+    def content(self, y: np.ndarray) -> Array:
+        labels, codes = np.unique(y, return_inverse=True)
+        sums = [crc32(str(label).encode()) / 2.0**32 for label in labels]
+        return np.array(sums, float)[codes].reshape(-1, 1)
 
     def drop_below(self, least: float) -> None:
         super().drop_below(least)

@@ -79,7 +79,7 @@ def read_partition(block: LabelledBlock, source: BlockArrays) -> Read:
         return Read((X, Y, w), None)
     held = copy(source.held)
     held.begin()
-    fitted = held.split(X, Y, w)
+    fitted = held.split(X, Y, w, source.content(y))
     held.close()
     return Read(fitted, (held.X, held.y, held.w))
 

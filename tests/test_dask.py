@@ -71,6 +71,7 @@ def check(model, rows, collections):
     lazy = output(fitted, collections[0])
     assert dask.is_dask_collection(lazy)
     np.testing.assert_allclose(np.asarray(lazy.compute()), expected, rtol=0, atol=1e-9)
+    return fitted
 
 
 @pytest.mark.parametrize("chunking", CHUNKINGS)
@@ -189,4 +190,6 @@ def test_the_model_is_an_ordinary_one(client, tmp_path):
     model.save(tmp_path / "model")
     for other in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), model):
         np.testing.assert_array_equal(other.predict(X), expected)
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    assert model.to_onnx() == ordinary.to_onnx()
     assert set(model.get_params()) == set(ordinary.get_params())

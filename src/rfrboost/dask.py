@@ -87,6 +87,20 @@ class DaskModel(NetworkEstimator):
         """
         self.to_local().save(path)
 
+    def to_onnx(self, path: Any = None, *, dtype: str = "float32") -> Any:
+        """The fitted model for ONNX runtimes, as that of the local estimator.
+
+        Parameters
+        ----------
+        path, dtype
+            As in :meth:`RFRBoostRegressor.to_onnx`.
+
+        Returns
+        -------
+        onnx.ModelProto
+        """
+        return self.to_local().to_onnx(path, dtype=dtype)
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model on the workers.

@@ -178,7 +178,7 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
         "_dask_partitions": {"dask", "distributed"},
         "_dask_rows": {"distributed"},
         "_dask_predict": {"dask"},
-        "dask": {"dask", "distributed"},
+        "dask": {"distributed"},
     }
     for path in PACKAGE.glob("*.py"):
         assert outside(path) == optional.get(path.stem, set()), path.name

@@ -15,6 +15,9 @@ from dask_kit import CHUNKINGS, cut_as, frame_on_dask, named, on_dask, two_worke
 from sklearn.base import clone
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
+from rfrboost._chunks import TreeSum
+from rfrboost._dask_cluster import Call, Cluster
+from rfrboost._dask_partitions import applied
 from rfrboost._large import LARGE
 from rfrboost.dask import DaskRFRBoostClassifier, DaskRFRBoostRegressor
 
@@ -103,6 +106,25 @@ def test_several_targets(client):
     Y = np.column_stack([y, X[:, 0]])
     collections = (da.from_array(X, chunks=(90, 4)), da.from_array(Y, chunks=(90, 1)))
     check(MODELS["gradient"][0], (X, Y, None), collections)
+
+
+class Added:
+    """A sum that shows in which order it was made."""
+
+    def __init__(self, number):
+        self.order = str(number)
+
+    def take(self, part):
+        self.order = f"({self.order}+{part.order})"
+
+
+@pytest.mark.parametrize("n", [1, 8, 9, 65])
+def test_sums_are_the_tree_that_they_are_in_memory(client, n):
+    cluster, tree = Cluster(client), TreeSum()
+    parts = cluster.map(applied, Call(Added, ()), list(range(n)))
+    for number in range(n):
+        tree.add(Added(number))
+    assert cluster.total(parts).order == tree.total().order
 
 
 def test_layers_are_added_to_a_fitted_model(client):

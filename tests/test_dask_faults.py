@@ -210,6 +210,8 @@ def test_what_is_asked_for_wrongly(client):
     X_, y_, _ = on_dask(X, y, None, [100])
     with pytest.raises(TypeError, match=r"y is ndarray.* RFRBoostRegressor fits"):
         DaskRFRBoostRegressor(1).fit(X_, y)
+    with pytest.raises(TypeError, match="X is Delayed"):
+        DaskRFRBoostRegressor(1).fit(dask.delayed(X), y_)
     with pytest.raises(ValueError, match="sample_splitting"):
         DaskRFRBoostRegressor(1, sample_splitting=True).fit(X_, y_)
     with pytest.raises(ValueError, match="one class only"):

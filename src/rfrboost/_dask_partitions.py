@@ -19,6 +19,11 @@ def is_array(A: Any) -> bool:
     return isinstance(A, da.Array)
 
 
+def is_collection(A: Any) -> bool:
+    """Whether this is rows on Dask: an array, a data frame or a column of one."""
+    return dask.is_dask_collection(A) and (is_array(A) or hasattr(A, "_meta"))
+
+
 def delayed_rows(A: Any) -> list[Delayed]:
     """The partitions of a collection, whole rows each."""
     if not is_array(A):

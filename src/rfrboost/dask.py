@@ -10,7 +10,6 @@ from typing import Any, Self
 from sklearn.base import _fit_context
 
 try:
-    from dask import is_dask_collection
     from distributed import Client
 except ImportError as error:
     raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from error
@@ -18,7 +17,7 @@ except ImportError as error:
 from rfrboost._base import NetworkEstimator
 from rfrboost._block_arrays import BlockArrays, LabelledArrays, names_of
 from rfrboost._dask_cluster import Cluster, answering, current_client
-from rfrboost._dask_partitions import Partitions, is_array
+from rfrboost._dask_partitions import Partitions, is_array, is_collection
 from rfrboost._dask_predict import lazily
 from rfrboost._dask_rows import opened
 from rfrboost._large import Gathered, source_of
@@ -32,7 +31,7 @@ __all__ = ["DaskRFRBoostClassifier", "DaskRFRBoostRegressor"]
 def check_collections(estimator: NetworkEstimator, X: Any, y: Any, w: Any) -> None:
     """Refuse what is not on Dask, and what cannot be done there."""
     for name, A in {"X": X, "y": y, "sample_weight": w}.items():
-        if not is_dask_collection(A) and not (name == "sample_weight" and A is None):
+        if not is_collection(A) and not (name == "sample_weight" and A is None):
             raise TypeError(
                 f"{type(estimator).__name__} fits Dask arrays and data frames, but {name} is "
                 f"{type(A).__name__}. {type(estimator).__name__.removeprefix('Dask')} fits what "
@@ -151,7 +150,7 @@ class DaskModel(NetworkEstimator):
     def _of(self, X: Any, method: str) -> Any:
         """A local model's method of rows that are in memory, or lazily of those on Dask."""
         local = self.to_local()
-        return lazily(local, method, X) if is_dask_collection(X) else getattr(local, method)(X)
+        return lazily(local, method, X) if is_collection(X) else getattr(local, method)(X)
 
 
 class DaskRFRBoostRegressor(DaskModel, RFRBoostRegressor):

@@ -33,9 +33,11 @@ lint: $(VENV)/test.stamp
 bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks
 
-# Streamed fits of 10^4 to 10^7 rows: half an hour, and 6 GB of disk for the largest.
+# Streamed fits of 10^4 to 10^7 rows: half an hour, and 6 GB of disk for the largest. Then two Dask
+# workers beside one process of two threads, 2·10^6 rows each.
 bench-scale: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.dask
 
 replay: $(VENV)/experiments.stamp
 	$(BIN)/python -m experiments replay

@@ -105,6 +105,12 @@ ORDER = [
     "_transformers",
     "_files",
     "torch",
+    "_dask_cluster",
+    "_dask_chunks",
+    "_dask_partitions",
+    "_dask_rows",
+    "_dask_predict",
+    "dask",
     "__init__",
 ]
 #: mathematics below, tables and labels above
@@ -170,13 +176,19 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
         **{name: {"onnx"} for name in ("_onnx_graph", "_onnx_sums", "_onnx_model")},
         "_threads": {"threadpoolctl"},
         "_arrow": {"pandas", "pyarrow"},
+        "_dask_cluster": {"dask", "distributed"},
+        "_dask_chunks": {"distributed"},
+        "_dask_partitions": {"dask", "distributed"},
+        "_dask_rows": {"distributed"},
+        "_dask_predict": {"dask"},
+        "dask": {"distributed"},
     }
     for path in PACKAGE.glob("*.py"):
         assert outside(path) == optional.get(path.stem, set()), path.name
 
 
 def test_what_is_optional_is_not_imported_before_it_is_needed():
-    optional = {"safetensors", "onnx", "torch"}
+    optional = {"safetensors", "onnx", "torch", "dask"}
     code = f"import sys, rfrboost; sys.exit(bool({optional} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -16,6 +16,7 @@ PUBLIC = [
     "_rfrboost_classifier",
     "_transformers",
     "_version",
+    "dask",
     "row_blocks",
     "torch",
 ]

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 import rfrboost._glance as glance_module
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
+from rfrboost._block_arrays import LabelledArrays
 from rfrboost._glance import Glance
 from rfrboost._held_out import HeldOutRows
 
@@ -144,13 +145,25 @@ def test_rows_are_held_out_by_their_content(sizes, seed):
     rng = default_rng(seed)
     X, y = rng.standard_normal((500, 2)), rng.standard_normal((500, 1))
     whole, cuts = HeldOutRows(500), HeldOutRows(500)
-    fitted = whole.split(X, y, None)[0]
-    parts = [cuts.split(*block, None)[0] for block in cut(X, y, None, sizes)]
+    fitted = whole.split(X, y, None, y)[0]
+    parts = [cuts.split(*block, None, block[1])[0] for block in cut(X, y, None, sizes)]
     whole.close()
     cuts.close()
     np.testing.assert_array_equal(np.vstack(parts), fitted)
     np.testing.assert_array_equal(cuts.X, whole.X)
     assert len(fitted) + len(whole.X) == 500
     assert 10 < len(whole.X) < 120
-    copies = HeldOutRows(500)
-    assert len(copies.split(np.repeat(X[:1], 50, 0), np.repeat(y[:1], 50, 0), None)[0]) in (0, 50)
+    copies, same = HeldOutRows(500), np.repeat(y[:1], 50, 0)
+    assert len(copies.split(np.repeat(X[:1], 50, 0), same, None, same)[0]) in (0, 50)
+
+
+def test_labels_that_turn_up_in_another_order_are_held_out_alike():
+    """In blocks of one row, "b" is the first label; in one block, "a" is."""
+    X = default_rng(0).standard_normal((500, 2))
+    labels = np.where(np.arange(500) % 3, "a", "b")
+    held = []
+    for size in (1, 500):
+        rows = HeldOutRows(500)
+        list(LabelledArrays(RowBlocks.from_arrays(X, labels, block_rows=size), None, rows))
+        held.append(rows.X)
+    np.testing.assert_array_equal(*held)

@@ -8,7 +8,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 # The gallery in the order in which it should be read.
-EXAMPLES = ["regression", "tables", "circles", "trees", "pipeline", "explain", "onnx"]
+EXAMPLES = ["regression", "tables", "circles", "trees", "pipeline", "explain", "onnx", "dask"]
 # Processor seconds an example may take, so that it can be tried while reading.
 MOST_SECONDS = 15.0
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from sklearn.utils import check_array
@@ -46,17 +47,27 @@ class BlockArrays:
 
     def __iter__(self) -> Iterator[tuple[Array, Array, Array | None]]:
         for block in self.blocks.labelled():
-            try:
-                X, y, w = self._arrays(block)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{block.label}: {error}") from error
-            if w is not None:
-                present = w > self.least_weight
-                X, y, w = X[present], y[present], w[present]
+            X, y, w = self.present(*self.checked(block))
             Y = self.coded(y)
-            yield (X, Y, w) if self.held is None else self.held.split(X, Y, w)
+            yield (X, Y, w) if self.held is None else self.held.split(X, Y, w, self.content(y))
         if self.held is not None:
             self.held.close()
+
+    def checked(self, block: LabelledBlock) -> tuple[Array, np.ndarray, Array | None]:
+        """A block as arrays; errors name it."""
+        try:
+            return self._arrays(block)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{block.label}: {error}") from error
+
+    def present(
+        self, X: Array, y: np.ndarray, w: Array | None
+    ) -> tuple[Array, np.ndarray, Array | None]:
+        """The rows that weigh anything."""
+        if w is None:
+            return X, y, None
+        present = w > self.least_weight
+        return X[present], y[present], w[present]
 
     def _arrays(self, block: LabelledBlock) -> tuple[Array, np.ndarray, Array | None]:
         self._check_columns(block.X)
@@ -89,6 +100,10 @@ class BlockArrays:
 
     def coded(self, y: np.ndarray) -> Array:
         """Targets of rows that count, as numbers."""
+        return y
+
+    def content(self, y: np.ndarray) -> Array:
+        """Numbers that depend on a row's target, and not on the rows before it."""
         return y
 
     def _weights(self, w: Any) -> Array:
@@ -152,6 +167,11 @@ class LabelledArrays(BlockArrays):
             self.found.append(labels[new])
         numbers = np.array([self.numbers_of[label] for label in labels], float)
         return numbers[codes].reshape(-1, 1)
+
+    def content(self, y: np.ndarray) -> Array:
+        labels, codes = np.unique(y, return_inverse=True)
+        sums = [crc32(str(label).encode()) / 2.0**32 for label in labels]
+        return np.array(sums, float)[codes].reshape(-1, 1)
 
     def drop_below(self, least: float) -> None:
         super().drop_below(least)

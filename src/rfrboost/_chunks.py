@@ -3,7 +3,7 @@
 Every sub-problem of the method is a sum over rows. A fit asks for such sums (``total``), and has
 numbers set for every row (``set``), by functions of one chunk of rows. Where the chunks are (in
 memory, on disk, on other machines) and when they are visited is not its affair. Chunks are cut
-from the first row on, ``CHUNK_ROWS`` rows each, and summed in their order: what comes out is the
+from the first row on, ``CHUNK_ROWS`` rows each, and summed in a fixed order: what comes out is the
 same to the bit wherever they are.
 
 The functions are top-level functions and their arguments plain data, so that they can be sent to
@@ -13,6 +13,7 @@ other processes.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -21,6 +22,8 @@ from rfrboost._rows import BLOCK_ROWS, KeptFeatures, Rows
 from rfrboost._typing import Array, frozen
 
 CHUNK_ROWS = 16 * BLOCK_ROWS
+# So many sums are added up one after the other, before those sums are.
+FAN_IN = 8
 
 
 class Chunks(Protocol):
@@ -35,7 +38,7 @@ class Chunks(Protocol):
         """Whether φ, once set, is kept; otherwise it is made again whenever it is needed."""
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
-        """The sum of ``function(rows, *args)`` over all chunks, by ``take`` of the first."""
+        """The sum of ``function(rows, *args)`` over all chunks, as :class:`TreeSum` has it."""
 
     def set(self, name: str, function: Callable[..., Any], *args: Any) -> None:
         """Set ``rows.name = function(rows, *args)`` in all chunks, now or when it is needed.
@@ -43,6 +46,48 @@ class Chunks(Protocol):
         The function may read what the rows have under other names, and, of x, y and phi, what they
         had under this one (and change it in place).
         """
+
+
+class Running:
+    """A sum by ``take``, and how many parts are in it."""
+
+    def __init__(self) -> None:
+        self.total: Any = None
+        self.count = 0
+
+    def add(self, part: Any) -> None:
+        self.count += 1
+        if self.total is None:
+            self.total = part
+        else:
+            self.total.take(part)
+
+
+class TreeSum:
+    """Parts added up eight by eight in their order, then those sums likewise, and so on.
+
+    That is how several machines add up what each of them has, and one rounds as they do.
+    """
+
+    def __init__(self) -> None:
+        self.levels = [Running()]
+
+    def add(self, part: Any) -> None:
+        """Take in the next part, which is not anybody else's."""
+        for level, running in enumerate(self.levels):
+            running.add(part)
+            if running.count < FAN_IN:
+                return
+            part, self.levels[level] = running.total, Running()
+        self.levels.append(Running())
+        self.levels[-1].add(part)
+
+    def total(self) -> Any:
+        """The sum of all parts, when there are no more."""
+        for below, above in pairwise(self.levels):
+            if below.count:
+                above.add(below.total)
+        return self.levels[-1].total
 
 
 class Sums:
@@ -129,11 +174,10 @@ class InMemory:
         return self.total(facts_of)
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
-        first, *others = self.chunks
-        total = function(first, *args)
-        for rows in others:
-            total.take(function(rows, *args))
-        return total
+        tree = TreeSum()
+        for rows in self.chunks:
+            tree.add(function(rows, *args))
+        return tree.total()
 
     def set(self, name: str, function: Callable[..., Any], *args: Any) -> None:
         for rows in self.chunks:

@@ -13,7 +13,13 @@ from rfrboost._block_arrays import LabelledArrays
 from rfrboost._conformal import Calibration, HeldOut, calibrate
 from rfrboost._edge import Data, at_rows, check_validation_pair, coded, present_rows, weighted_rows
 from rfrboost._fitted import CLASSIFIER
-from rfrboost._from_blocks import check_blocks, is_blocks, opened, set_classes
+from rfrboost._from_blocks import (
+    DescribedChunks,
+    check_blocks,
+    is_blocks,
+    opened,
+    set_classes,
+)
 from rfrboost._inputs import read_again
 from rfrboost._large import Gathered, source_of
 from rfrboost._losses import BinaryLogLoss, Loss, SoftmaxLogLoss
@@ -92,13 +98,16 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         if isinstance(source, Gathered):
             return self.fit(source.X, source.y, source.w)
         with opened(source) as chunks:
-            classes = set_classes(chunks, source)
-            loss, facts = self._loss_for(classes), chunks.facts
-            fitted = self._fitted_before(len(facts.x_low), len(facts.y_low))
-            self._fit_single(chunks, loss, 1.0, self._with_these(classes, fitted), source.held)
+            self._fit_opened(chunks, source)
+        return self
+
+    def _fit_opened(self, chunks: DescribedChunks, source: LabelledArrays) -> None:
+        classes = set_classes(chunks, source)
+        loss, facts = self._loss_for(classes), chunks.facts
+        fitted = self._fitted_before(len(facts.x_low), len(facts.y_low))
+        self._fit_single(chunks, loss, 1.0, self._with_these(classes, fitted), source.held)
         self.classes_ = classes
         self._describe(source)
-        return self
 
     def _loss_for(self, classes: np.ndarray) -> Loss:
         """The loss that tells these classes apart."""

@@ -3,18 +3,24 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from rfrboost._block_arrays import BlockArrays, LabelledArrays
-from rfrboost._chunks import Facts
+from rfrboost._chunks import Chunks, Facts
 from rfrboost._edge import NEGLIGIBLE_WEIGHT, TargetScale, check_extent, coded
 from rfrboost._rows import Rows
 from rfrboost._spill import Spill
 from rfrboost._streamed import Streamed
 from rfrboost._typing import Array
 from rfrboost.row_blocks import RowBlocks
+
+
+class DescribedChunks(Chunks, Protocol):
+    """Chunks whose facts can be replaced, as coded targets have others than labels."""
+
+    facts: Facts
 
 
 @contextmanager
@@ -58,7 +64,7 @@ def extremes(facts: Facts) -> Array:
     return np.vstack([facts.y_low, facts.y_high])
 
 
-def set_classes(chunks: Streamed, source: LabelledArrays) -> np.ndarray:
+def set_classes(chunks: DescribedChunks, source: LabelledArrays) -> np.ndarray:
     """Turn labels into columns of zeros and ones; returns the classes, sorted."""
     classes, places = source.classes()
     k = 1 if len(classes) == 2 else len(classes)

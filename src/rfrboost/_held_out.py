@@ -31,10 +31,15 @@ class HeldOutRows:
         self.complete = False
         self._parts: list[tuple[Array, Array, Array]] = []
 
-    def split(self, X: Array, y: Array, w: Array | None) -> tuple[Array, Array, Array | None]:
-        """The rows that are fitted; the others are kept, if that has not been done before."""
-        direction = default_rng(SEED).standard_normal(X.shape[1] + y.shape[1])
-        held = hashed(projection(np.hstack([X, y]), direction)) < self.share
+    def split(
+        self, X: Array, y: Array, w: Array | None, content: Array
+    ) -> tuple[Array, Array, Array | None]:
+        """The rows that are fitted; the others are kept, if that has not been done before.
+
+        ``content`` is the targets in numbers that are the same wherever a row is.
+        """
+        direction = default_rng(SEED).standard_normal(X.shape[1] + content.shape[1])
+        held = hashed(projection(np.hstack([X, content]), direction)) < self.share
         if not self.complete:
             weights = np.ones(len(y)) if w is None else w
             self._parts.append((X[held], y[held], weights[held]))

@@ -5,8 +5,9 @@ an ensemble: a single network in the learned metric, gradient boosted, its input
 sample of the rows suggests, grows until the rows that are held out say stop.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -76,14 +77,27 @@ class Gathered:
     w: np.ndarray | None
 
 
+class Look(Protocol):
+    """How many rows there are, and evenly spaced ones of them, as :class:`Glance` has it."""
+
+    n_rows: int
+
+    def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """X, y and weights of these, which are all if they are up to ``GATHERED_ROWS``."""
+
+
 def source_of(
-    estimator: Any, blocks: RowBlocks, kind: type[Source], task: str
+    estimator: Any,
+    blocks: RowBlocks,
+    kind: type[Source],
+    task: str,
+    look: Callable[[RowBlocks], Look] = Glance,
 ) -> Source | Gathered:
     """Blocks as arrays for a network, with rows held out if it is to be stopped by them."""
     if not is_auto(getattr(estimator, "n_layers", 0)):
         return kind(blocks)
     is_automatic(estimator, GATHERED_ROWS)
-    glance = Glance(blocks)
+    glance = look(blocks)
     X, y, w = glance.sample()
     if glance.n_rows <= GATHERED_ROWS:
         return Gathered(X, y, w)

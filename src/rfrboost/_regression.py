@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_array
 
 from rfrboost._base import NetworkEstimator
 from rfrboost._block_arrays import BlockArrays
-from rfrboost._chunks import InMemory, thinned_targets
+from rfrboost._chunks import Chunks, InMemory, thinned_targets
 from rfrboost._conformal import Calibration, HeldOut, calibrate
 from rfrboost._edge import (
     NO_SCALE,
@@ -36,7 +36,6 @@ from rfrboost._losses import Loss
 from rfrboost._parameters import ENSEMBLE_ROUNDING, SINGLE_ROUNDING, fitted_loss, loss_for
 from rfrboost._plan import is_automatic
 from rfrboost._quantiles import Quantiles
-from rfrboost._streamed import Streamed
 from rfrboost._typing import Array
 from rfrboost.row_blocks import RowBlocks
 
@@ -123,7 +122,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             self._fit_opened(chunks, source)
         return self
 
-    def _fit_opened(self, chunks: Streamed, source: BlockArrays) -> None:
+    def _fit_opened(self, chunks: Chunks, source: BlockArrays) -> None:
         named, ends = loss_for(self.loss, self.quantile), extremes(chunks.facts)
         check_targets(ends, named)
         fitted = self._fitted_before(len(chunks.facts.x_low), named.n_outputs(ends))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rfrboost._chunks import CHUNK_ROWS, Facts, facts_of
+from rfrboost._chunks import CHUNK_ROWS, Facts, TreeSum, facts_of
 from rfrboost._rows import KeptFeatures, Rows
 from rfrboost._spill import Spill, SpillFile
 from rfrboost._typing import Array, Indices
@@ -83,23 +83,19 @@ class Streamed:
         return "phi" in self.fields and self.fields["phi"].stored
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
-        total = None
+        tree = TreeSum()
         changed, self.changed = self.changed, []
         for rows in self._chunks():
             if rows.first == 0:
                 changed = [name for name in changed if self._is_worth_storing(rows, name)]
             for name in changed:
                 getattr(rows, name)
-            part = function(rows, *args)
+            tree.add(function(rows, *args))
             for name in changed:
                 self._store(rows, name)
-            if total is None:
-                total = part
-            else:
-                total.take(part)
         for name in changed:
             self.fields[name].steps, self.fields[name].stored = [], True
-        return total
+        return tree.total()
 
     def set(self, name: str, function: Callable[..., Any], *args: Any) -> None:
         field = self.fields.setdefault(name, Field())
@@ -122,15 +118,13 @@ class Streamed:
 
     def _first_pass(self) -> Facts:
         """Read everything once: what there is to know, and, if it fits, a copy on disk."""
-        facts: Facts | None = None
+        tree = TreeSum()
         for first, arrays in numbered(self.source):
             rows = self._rows(first, arrays)
-            if facts is None:
-                facts = facts_of(rows)
-            else:
-                facts.take(facts_of(rows))
+            tree.add(facts_of(rows))
             if self.on_disk:
                 self._store_inputs(rows)
+        facts: Facts | None = tree.total()
         if facts is None:
             raise ValueError("There are no rows to fit: every block is empty, or of weight zero.")
         return facts

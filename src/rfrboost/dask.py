@@ -1,0 +1,240 @@
+"""Estimators for Dask arrays and data frames, on any cluster that a Dask client is connected to.
+
+Random features are drawn by the client and sent to the workers; workers sum Gram matrices and
+gradients over their rows. What comes out is the model that a local fit to the same rows gives.
+Needs Dask (``pip install 'rfrboost[dask]'``).
+"""
+
+from typing import Any, Self
+
+from sklearn.base import _fit_context
+
+try:
+    from distributed import Client
+except ImportError as error:
+    raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from error
+
+from rfrboost._base import NetworkEstimator
+from rfrboost._block_arrays import BlockArrays, LabelledArrays, names_of
+from rfrboost._dask_cluster import Cluster, answering, current_client
+from rfrboost._dask_partitions import Partitions, is_array, is_collection
+from rfrboost._dask_predict import lazily
+from rfrboost._dask_rows import opened
+from rfrboost._large import Gathered, source_of
+from rfrboost._rfrboost import RFRBoostRegressor
+from rfrboost._rfrboost_classifier import RFRBoostClassifier
+from rfrboost.row_blocks import RowBlocks
+
+__all__ = ["DaskRFRBoostClassifier", "DaskRFRBoostRegressor"]
+
+
+def check_collections(estimator: NetworkEstimator, X: Any, y: Any, w: Any) -> None:
+    """Refuse what is not on Dask, and what cannot be done there."""
+    for name, A in {"X": X, "y": y, "sample_weight": w}.items():
+        if not is_collection(A) and not (name == "sample_weight" and A is None):
+            raise TypeError(
+                f"{type(estimator).__name__} fits Dask arrays and data frames, but {name} is "
+                f"{type(A).__name__}. {type(estimator).__name__.removeprefix('Dask')} fits what "
+                "is in memory."
+            )
+    if is_array(X) and X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} axes, not two: rows and columns.")
+    if estimator.sample_splitting:
+        raise ValueError(
+            "sample_splitting shuffles all rows, which must be in memory for that: set it to "
+            "False, or fit a local model."
+        )
+
+
+class DaskModel(NetworkEstimator):
+    """What both estimators share: a client, partitions, and a local model in the end."""
+
+    _local: type[Any]
+    _reads: type[BlockArrays]
+    _task: str
+    _client: Client | None = None
+
+    @property
+    def client(self) -> Client:
+        """The Dask client: the one that was set, or else the current one."""
+        return current_client(self._client)
+
+    @client.setter
+    def client(self, client: Client | None) -> None:
+        self._client = client
+
+    def __getstate__(self) -> Any:
+        return {name: v for name, v in super().__getstate__().items() if name != "_client"}
+
+    def to_local(self) -> Any:
+        """The same model as an ordinary estimator, with no Dask in it.
+
+        Returns
+        -------
+        RFRBoostRegressor or RFRBoostClassifier
+        """
+        local = self._local(**self.get_params(deep=False))
+        local.__dict__.update({k: v for k, v in vars(self).items() if k != "_client"})
+        return local
+
+    def save(self, path: Any) -> None:
+        """Write the model to a file, as the local estimator that it is.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        self.to_local().save(path)
+
+    def to_onnx(self, path: Any = None, *, dtype: str = "float32") -> Any:
+        """The fitted model for ONNX runtimes, as that of the local estimator.
+
+        Parameters
+        ----------
+        path, dtype
+            As in :meth:`RFRBoostRegressor.to_onnx`.
+
+        Returns
+        -------
+        onnx.ModelProto
+        """
+        return self.to_local().to_onnx(path, dtype=dtype)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model on the workers.
+
+        Partitions may be of any size, unknown, or empty. With ``n_layers="auto"`` up to 50,000
+        rows are gathered and fitted by the client; more are fitted as :class:`RowBlocks` are, by
+        one network that held-out rows stop.
+
+        Parameters
+        ----------
+        X : dask array or data frame of shape (n_samples, n_features_in)
+        y : dask array, series or data frame of shape (n_samples,) or (n_samples, d)
+            Cut into partitions as X is.
+        sample_weight : dask array or series of shape (n_samples,), optional
+            Weights, likewise.
+
+        Returns
+        -------
+        self
+        """
+        check_collections(self, X, y, sample_weight)
+        client = self.client
+        with answering(client):
+            self._fit_partitions(Partitions(Cluster(client), X, y, sample_weight), X, y)
+        return self
+
+    def _fit_partitions(self, partitions: Partitions, X: Any, y: Any) -> None:
+        source = source_of(self, RowBlocks([]), self._reads, self._task, lambda _: partitions)
+        if isinstance(source, Gathered):
+            local = self._local(**self.get_params(deep=False))
+            local.fit(source.X, source.y, source.w)
+            self.__dict__.update(vars(local))
+            return
+        source.n_columns, source.names = X.shape[1], None if is_array(X) else names_of(X)
+        source.targets, source.y_is_1d = y.shape[1] if y.ndim > 1 else 1, y.ndim == 1
+        source.weighted = partitions.weighted
+        self._fit_opened(opened(partitions, source), source)
+
+    def transform(self, X: Any) -> Any:
+        """The learned representation; of a Dask collection lazily, block by block.
+
+        Parameters
+        ----------
+        X : dask array or data frame, or array-like, of shape (n_samples, n_features_in)
+        """
+        return self._of(X, "transform")
+
+    def _of(self, X: Any, method: str) -> Any:
+        """A local model's method of rows that are in memory, or lazily of those on Dask."""
+        local = self.to_local()
+        return lazily(local, method, X) if is_collection(X) else getattr(local, method)(X)
+
+
+class DaskRFRBoostRegressor(DaskModel, RFRBoostRegressor):
+    """:class:`RFRBoostRegressor` for Dask arrays and data frames; parameters are the same.
+
+    The client is the current one unless ``client`` is set. ``predict`` is lazy. The fitted model
+    is an ordinary one: :meth:`to_local` gives it, and files and ONNX graphs are those of it.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from dask.distributed import Client
+    >>> from rfrboost.dask import DaskRFRBoostRegressor
+    >>> X = da.random.default_rng(0).normal(size=(1000, 3), chunks=(300, 3))
+    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    ...     model = DaskRFRBoostRegressor(n_layers=3, random_state=0).fit(X, da.sin(X[:, 0]))
+    ...     prediction = model.predict(X)
+    ...     error = float(abs(prediction - da.sin(X[:, 0])).mean())
+    >>> prediction
+    dask.array<predicted, shape=(1000,), dtype=float64, chunksize=(300,), chunktype=numpy.ndarray>
+    >>> error < 0.1
+    True
+    """
+
+    _local, _reads, _task = RFRBoostRegressor, BlockArrays, "regression"
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : dask array or data frame, or array-like, of shape (n_samples, n_features_in)
+        return_std : bool, default=False
+            As in :class:`RFRBoostRegressor`; for rows in memory only.
+
+        Returns
+        -------
+        dask array for an array, series or data frame for a data frame, ndarray for rows in memory
+        """
+        if return_std:
+            return self.to_local().predict(X, return_std=True)
+        return self._of(X, "predict")
+
+
+class DaskRFRBoostClassifier(DaskModel, RFRBoostClassifier):
+    """:class:`RFRBoostClassifier` for Dask arrays and data frames; parameters are the same.
+
+    As :class:`DaskRFRBoostRegressor`. Classes are those of all partitions together.
+    """
+
+    _local, _reads, _task = RFRBoostClassifier, LabelledArrays, "classification"
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class.
+
+        Parameters
+        ----------
+        X : dask array or data frame, or array-like, of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        dask array for an array, series for a data frame, ndarray for rows in memory
+        """
+        return self._of(X, "predict")
+
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : dask array or data frame, or array-like, of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        dask array for an array, data frame for a data frame, ndarray for rows in memory
+        """
+        return self._of(X, "predict_proba")
+
+    def decision_function(self, X: Any) -> Any:
+        """Logits, as in :class:`RFRBoostClassifier`.
+
+        Parameters
+        ----------
+        X : dask array or data frame, or array-like, of shape (n_samples, n_features_in)
+        """
+        return self._of(X, "decision_function")

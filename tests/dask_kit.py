@@ -1,0 +1,63 @@
+"""What tests of Dask share: two worker processes, and rows cut in every way that Dask cuts them."""
+
+from contextlib import contextmanager
+from itertools import pairwise
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from distributed import Client, LocalCluster
+
+#: sizes of partitions of 300 rows; the rest is the last
+SIZES = {
+    "even": [75, 75, 75],
+    "uneven": [17, 130, 3, 1, 99],
+    "one row each": [1] * 30,
+    "empty ones": [0, 120, 0, 0, 80, 100],
+    "one": [],
+}
+CHUNKINGS = [*SIZES, "unknown", "frame"]
+
+
+@contextmanager
+def two_workers():
+    """A client of two worker processes of one thread each."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options, silence_logs=50) as cluster, Client(cluster) as client:
+        yield client
+
+
+def edges_of(sizes, n):
+    return np.cumsum([0, *sizes, n]).clip(max=n).tolist()
+
+
+def on_dask(X, y, w, sizes):
+    """Dask arrays with partitions of these sizes, and X cut across its columns too."""
+    rows = tuple(b - a for a, b in pairwise(edges_of(sizes, len(y))))
+    arrays = ((X, (rows, (2, X.shape[1] - 2))), (y, (rows,)), (w, (rows,)))
+    return tuple(None if a is None else da.from_array(a, chunks=c) for a, c in arrays)
+
+
+def frame_on_dask(frame, sizes):
+    """A Dask data frame with partitions of these sizes."""
+    parts = [frame.iloc[a:b] for a, b in pairwise(edges_of(sizes, len(frame)))]
+    return dd.from_delayed([dask.delayed(part) for part in parts], meta=frame.iloc[:0])
+
+
+def named(X):
+    return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+
+
+def cut_as(chunking, X, y, w):
+    """The same rows on Dask, cut in a way that has a name."""
+    if chunking == "unknown":
+        parts = on_dask(X, y, w, SIZES["uneven"])
+        everything = da.from_array(np.ones(len(y), bool), chunks=parts[1].chunks)
+        return tuple(None if a is None else a[everything] for a in parts)
+    if chunking == "frame":
+        weights = np.ones(len(y)) if w is None else w
+        table = frame_on_dask(named(X).assign(y=y, w=weights), SIZES["empty ones"])
+        return table[list(named(X))], table["y"], None if w is None else table["w"]
+    return on_dask(X, y, w, SIZES[chunking])

@@ -55,7 +55,8 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         ----------
         X : array-like of shape (n_samples, n_features_in)
             Arrays, sparse matrices, pandas or polars data frames; finite numbers, or any columns
-            if ``preprocess`` applies. Or :class:`RowBlocks`, which hold everything else too.
+            if ``preprocess`` applies. Or :class:`~rfrboost.RowBlocks`, which hold everything else
+            too.
         y : array-like of shape (n_samples,)
             Class labels of any type.
         sample_weight : array-like of shape (n_samples,), optional

@@ -78,7 +78,7 @@ class Gathered:
 
 
 class Look(Protocol):
-    """How many rows there are, and evenly spaced ones of them, as :class:`Glance` has it."""
+    """A first look: how many rows there are, and evenly spaced ones of them."""
 
     n_rows: int
 

@@ -67,7 +67,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         ----------
         X : array-like of shape (n_samples, n_features_in)
             Arrays, sparse matrices, pandas or polars data frames; finite numbers, or any columns
-            if ``preprocess`` applies. Or :class:`RowBlocks`, which hold everything else too.
+            if ``preprocess`` applies. Or :class:`~rfrboost.RowBlocks`, which hold everything else
+            too.
         y : array-like of shape (n_samples,) or (n_samples, d)
             One target or several.
         sample_weight : array-like of shape (n_samples,), optional

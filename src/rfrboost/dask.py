@@ -92,7 +92,7 @@ class DaskModel(NetworkEstimator):
         Parameters
         ----------
         path, dtype
-            As in :meth:`RFRBoostRegressor.to_onnx`.
+            As in :meth:`~rfrboost.RFRBoostRegressor.to_onnx`.
 
         Returns
         -------
@@ -105,8 +105,8 @@ class DaskModel(NetworkEstimator):
         """Fit the model on the workers.
 
         Partitions may be of any size, unknown, or empty. With ``n_layers="auto"`` up to 50,000
-        rows are gathered and fitted by the client; more are fitted as :class:`RowBlocks` are, by
-        one network that held-out rows stop.
+        rows are gathered and fitted by the client; more are fitted as
+        :class:`~rfrboost.RowBlocks` are, by one network that held-out rows stop.
 
         Parameters
         ----------
@@ -154,15 +154,15 @@ class DaskModel(NetworkEstimator):
 
 
 class DaskRFRBoostRegressor(DaskModel, RFRBoostRegressor):
-    """:class:`RFRBoostRegressor` for Dask arrays and data frames; parameters are the same.
+    """Random feature representation boosting for regression on Dask arrays and data frames.
 
-    The client is the current one unless ``client`` is set. ``predict`` is lazy. The fitted model
-    is an ordinary one: :meth:`to_local` gives it, and files and ONNX graphs are those of it.
+    Parameters are those of :class:`~rfrboost.RFRBoostRegressor`. The client is the current one
+    unless ``client`` is set. ``predict`` is lazy. The fitted model is an ordinary one:
+    :meth:`to_local` gives it, and files and ONNX graphs are those of it.
 
     Examples
     --------
     >>> import dask.array as da
-    >>> import numpy as np
     >>> from dask.distributed import Client
     >>> from rfrboost.dask import DaskRFRBoostRegressor
     >>> X = da.random.default_rng(0).normal(size=(1000, 3), chunks=(300, 3))
@@ -185,7 +185,7 @@ class DaskRFRBoostRegressor(DaskModel, RFRBoostRegressor):
         ----------
         X : dask array or data frame, or array-like, of shape (n_samples, n_features_in)
         return_std : bool, default=False
-            As in :class:`RFRBoostRegressor`; for rows in memory only.
+            As in :class:`~rfrboost.RFRBoostRegressor`; for rows in memory only.
 
         Returns
         -------
@@ -197,9 +197,10 @@ class DaskRFRBoostRegressor(DaskModel, RFRBoostRegressor):
 
 
 class DaskRFRBoostClassifier(DaskModel, RFRBoostClassifier):
-    """:class:`RFRBoostClassifier` for Dask arrays and data frames; parameters are the same.
+    """Random feature representation boosting for classification on Dask arrays and data frames.
 
-    As :class:`DaskRFRBoostRegressor`. Classes are those of all partitions together.
+    Parameters are those of :class:`~rfrboost.RFRBoostClassifier`; the rest is as in
+    :class:`DaskRFRBoostRegressor`. Classes are those of all partitions together.
     """
 
     _local, _reads, _task = RFRBoostClassifier, LabelledArrays, "classification"
@@ -231,7 +232,7 @@ class DaskRFRBoostClassifier(DaskModel, RFRBoostClassifier):
         return self._of(X, "predict_proba")
 
     def decision_function(self, X: Any) -> Any:
-        """Logits, as in :class:`RFRBoostClassifier`.
+        """Logits, as in :class:`~rfrboost.RFRBoostClassifier`.
 
         Parameters
         ----------

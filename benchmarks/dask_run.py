@@ -46,7 +46,7 @@ def local_fit(n_rows: int, model: RFRBoostRegressor) -> tuple[float, RFRBoostReg
 def dask_fit(n_rows: int, model: DaskRFRBoostRegressor) -> tuple[float, RFRBoostRegressor]:
     """Seconds of a fit by two worker processes of one thread each, which hold the rows."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         blocks = client.map(numbered_rows, *zip(*firsts_and_sizes(n_rows), strict=True))

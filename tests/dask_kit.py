@@ -24,7 +24,7 @@ CHUNKINGS = [*SIZES, "unknown", "frame"]
 @contextmanager
 def two_workers():
     """A client of two worker processes of one thread each."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(**options, silence_logs=50) as cluster, Client(cluster) as client:
         yield client
 

@@ -15,7 +15,7 @@ from dask.distributed import Client
 from rfrboost import RFRBoostClassifier
 from rfrboost.dask import DaskRFRBoostClassifier
 
-client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
+client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0")
 
 # %%
 # Points on three arms of a spiral, made partition by partition where they are needed. The client

@@ -166,7 +166,7 @@ class DaskRFRBoostRegressor(DaskModel, RFRBoostRegressor):
     >>> from dask.distributed import Client
     >>> from rfrboost.dask import DaskRFRBoostRegressor
     >>> X = da.random.default_rng(0).normal(size=(1000, 3), chunks=(300, 3))
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     model = DaskRFRBoostRegressor(n_layers=3, random_state=0).fit(X, da.sin(X[:, 0]))
     ...     prediction = model.predict(X)
     ...     error = float(abs(prediction - da.sin(X[:, 0])).mean())

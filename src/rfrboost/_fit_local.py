@@ -25,22 +25,24 @@ def fit_bumps(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run) 
     splits = grow(X[bags.seen(bags.groups[0])], L, MOST_CENTRES, rng)
     where = splits(X)
     parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
-    leaves = [leaf_bags(bags, rows) for rows in parts]
-    present = [i for i, leaf in enumerate(leaves) if len(leaf.y)]
-    if min(len(np.r_[leaves[i].folds[k]]) for i in present for k in bags.members) < FEWEST_HELD_OUT:
+    present = [i for i, rows in enumerate(parts) if len(rows)]
+    held_out = [np.bincount(where[bags.folds[k]], minlength=len(parts)) for k in bags.members]
+    if np.min(held_out, axis=0)[present].min() < FEWEST_HELD_OUT:
         return fit_kernel(bags, metrics, rng, run)
     alone = replace(run, team=one_by_one)
     own = dict(zip(present, rng.spawn(len(present)), strict=True))
+    held = np.zeros(bags.y.shape)
 
     def fit(i: int) -> KernelFit | None:
-        return fit_kernel(leaves[i], (L,), own[i], alone) if run.more_time() else None
+        leaf = leaf_bags(bags, parts[i])
+        fitted = fit_kernel(leaf, (L,), own[i], alone) if run.more_time() else None
+        if fitted is not None:
+            held[parts[i][leaf.held_out()]] = fitted.out_of_fold
+        return fitted
 
     fits = dict(zip(present, run.team(fit, present), strict=True))
     if any(fit is None for fit in fits.values()):
         return None
-    held = np.zeros(bags.y.shape)
-    for i, fitted in fits.items():
-        held[parts[i][leaves[i].held_out()]] = fitted.out_of_fold
     nearest = [min(present, key=lambda j: abs(j - i)) for i in range(splits.n_leaves)]
     own_sums = {i: leaf_of(fits[i].pieces[0]) for i in present}
     sums = LocalSums(splits, tuple(own_sums[i] for i in nearest))

@@ -84,8 +84,8 @@ def main() -> None:
     lines = [
         "# Dask beside one process",
         "",
-        f"Made by `python -m benchmarks.dask --rows {arguments.rows:g}` (`make bench-scale` has "
-        f"{ROWS:,}) on {processor()}, two cores: {int(arguments.rows):,} rows of "
+        f"Made by `python -m benchmarks.dask --rows {int(arguments.rows)}`, as `make bench-scale` "
+        f"does with {ROWS}, on {processor()}, two cores: {int(arguments.rows):,} rows of "
         f"{COLUMNS} numbers and a nonlinear target, {LAYERS} layers of ({FEATURES}, {FEATURES}) "
         "features, squared error. Rows are in memory, that of the process or of the workers, "
         f"before the clock starts. The shortest of {arguments.repeats} fits each, in turn.",

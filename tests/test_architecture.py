@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "rfrboost"
 ORDER = [
     "_version",
     "_typing",
+    "_heap",
     "_threads",
     "_activations",
     "_lapack",

@@ -19,6 +19,7 @@ from rfrboost._boost import LayerRecord, Watch
 from rfrboost._conformal import HeldOut
 from rfrboost._features import DenseFeatures, Sampler
 from rfrboost._fit_local import fit_bumps
+from rfrboost._heap import keep_freed_memory
 from rfrboost._kernel import KernelFit, KernelPiece
 from rfrboost._losses import Loss
 from rfrboost._network import Head, Layer, LayerFeatures, LowRankStep, Network, centered
@@ -76,6 +77,7 @@ def fit_auto(
     watch: Watch,
 ) -> AutoFit:
     """Fit all families and put them together."""
+    keep_freed_memory()
     began, limit = perf_counter(), np.inf if plan.max_seconds is None else plan.max_seconds
     loss, rng = plan.loss, default_rng(SeedSequence(plan.seed))
     mean = frozen(np.average(X, axis=0, weights=w))

@@ -28,8 +28,7 @@ def input_gradient(network: Network, X: Array) -> Array:
 
 def rows_gradient(network: Network, x: Array) -> Array:
     """The same of a few homogeneous rows (x − mean, 1)."""
-    # Before each layer; the array that ``staged_rows`` yields is advanced in place.
-    phis = [phi.copy() for phi in network.staged_rows(x)][:-1]
+    phis = before_layers(network, x)
     W = network.heads[-1].W
     G = [np.tile(W[:, j], (len(x), 1)) for j in range(W.shape[1])]
     in_x = [np.zeros((len(x), x.shape[1] - 1)) for _ in G]
@@ -39,6 +38,14 @@ def rows_gradient(network: Network, x: Array) -> Array:
             G[j], addend = pullback(G[j])
             in_x[j] += addend
     return np.stack([a + _through(network.initial, x, g) for a, g in zip(in_x, G, strict=True)], 2)
+
+
+def before_layers(network: Network, x: Array) -> list[Array] | list[None]:
+    """Φ before each layer; nothing where no layer looks at it, since predicting takes time."""
+    if all(layer.features.from_phi is None for layer in network.layers):
+        return [None] * len(network.layers)
+    # The array that ``staged_rows`` yields is advanced in place.
+    return [phi.copy() for phi in network.staged_rows(x)][:-1]
 
 
 def _through(initial: FeatureMap | None, x: Array, G: Array) -> Array:
@@ -60,9 +67,11 @@ def pullback(features: Any, rows: Array) -> Callable[[Array], Array]:
 class LayerPullback:
     """∂raw/∂Φ_t to ∂raw/∂Φ_{t−1} and the layer's share of ∂raw/∂x, at some rows."""
 
-    def __init__(self, layer: Layer, phi: Array, x: Array) -> None:
+    def __init__(self, layer: Layer, phi: Array | None, x: Array) -> None:
         self.layer, maps = layer, layer.features
-        self.from_phi = None if maps.from_phi is None else pullback(maps.from_phi, phi)
+        self.from_phi = (
+            None if maps.from_phi is None or phi is None else pullback(maps.from_phi, phi)
+        )
         self.from_x = None if maps.from_x is None else pullback(maps.from_x, x)
 
     def __call__(self, G: Array) -> tuple[Array, Array | float]:

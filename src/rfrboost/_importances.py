@@ -16,8 +16,10 @@ from rfrboost._typing import Array, Indices, frozen
 
 # Rows whose gradients say how much each column matters.
 IMPORTANCE_ROWS = 64
-# Into how many equal parts they are cut, for threads to share.
+# Into how many equal parts they are cut, for threads to share, from so many entries of X on: small
+# parts take longer side by side than one after the other, because each call waits for the lock.
 PARTS = 4
+WORTHWHILE = 2**17
 
 
 def importances(network: Network, X: Array, w: Array | None, sources: Indices) -> Array | None:
@@ -38,7 +40,8 @@ def importances(network: Network, X: Array, w: Array | None, sources: Indices) -
     deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
     narrow = averaged(network)
     # In parts whatever the number of threads, so that it changes no bit.
-    parts = side_by_side(lambda part: input_gradient(narrow, X[part]), np.split(rows, PARTS))
+    cut = np.split(rows, PARTS if X.size >= WORTHWHILE else 1)
+    parts = side_by_side(lambda part: input_gradient(narrow, X[part]), cut)
     gradient = np.concatenate(parts) * deviation[:, None]
     gradient /= np.abs(gradient).max() or 1.0
     moved = gradient.copy()

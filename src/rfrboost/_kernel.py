@@ -7,7 +7,6 @@ the bumps' reach and the penalty are chosen on a sample, by the error on held-ou
 
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product as combinations
 from typing import Any
 
 import numpy as np
@@ -141,16 +140,20 @@ def choose(bags: Bags, member: int, shape: Bumps, rng: Generator, team: Team) ->
     trial = Trial(bags, shape, train, test)
     sums = [len(train) * penalty for penalty in PENALTIES]
 
-    def best(choices: list[Choice]) -> Choice:
-        team(trial.error, choices)  # kept by the trial
-        return min(choices, key=trial.error)
+    def compared(shapes: list[tuple[float, float]], penalties: list[float]) -> dict[Choice, float]:
+        errors = team(lambda own: trial.errors(own[0], own[1], penalties), shapes)
+        return {
+            Choice(*own, s): error
+            for own, those in zip(shapes, errors, strict=True)
+            for s, error in zip(penalties, those, strict=True)
+        }
 
-    first = best([Choice(0.5, h, s) for h, s in combinations(REACHES, sums)])
+    found = compared([(0.5, reach) for reach in REACHES], sums)
+    first = min(found, key=found.__getitem__)
     i = sums.index(first.penalty)
     near = sums[max(i - 1, 0) : i + 2]
-    return best(
-        [first, *(Choice(mix, first.reach, s) for mix, s in combinations((0.0, 1.0), near))]
-    )
+    found = {first: found[first], **compared([(mix, first.reach) for mix in (0.0, 1.0)], near)}
+    return min(found, key=found.__getitem__)
 
 
 class Trial:
@@ -162,17 +165,18 @@ class Trial:
         self.across = [distance(X[test], X[train]) for distance in both]
         self.mean = bags.y[train].mean(axis=0)
         self.y, self.y_test = bags.y[train] - self.mean, bags.y[test]
-        self.errors: dict[Choice, float] = {}
 
-    def error(self, choice: Choice) -> float:
-        """The squared error of a choice."""
-        if choice not in self.errors:
-            K = bumps_of(self.among[0], self.among[1], choice.reach, choice.mix)
-            across = bumps_of(self.across[0], self.across[1], choice.reach, choice.mix)
-            a = solve_kernel(K, slice(0, 0), choice.penalty, self.y)
-            error = product(across, a.astype(np.float32)) + self.mean - self.y_test
-            self.errors[choice] = float(np.square(error).sum())
-        return self.errors[choice]
+    def errors(self, mix: float, reach: float, penalties: list[float]) -> list[float]:
+        """The squared error of bumps of one shape, by penalty."""
+        K = bumps_of(self.among[0], self.among[1], reach, mix)
+        across = bumps_of(self.across[0], self.across[1], reach, mix)
+
+        def error(penalty: float) -> float:
+            a = solve_kernel(K, slice(0, 0), penalty, self.y)
+            wrong = product(across, a.astype(np.float32)) + self.mean - self.y_test
+            return float(np.square(wrong).sum())
+
+        return [error(penalty) for penalty in penalties]
 
 
 def dual_coefficients(K: Array, held: slice, y: Array, w: Array, penalty: float) -> Array:
@@ -195,13 +199,16 @@ class MemberFit:
 
 
 def bumps_between(bumps: Bumps, X: Array, team: Team) -> Array:
-    """The bumps among rows, some rows at a time."""
+    """The bumps among rows, some rows at a time: those below the diagonal, which are all."""
     K = np.empty((len(X), len(X)), np.float32)
 
     def fill(i: int) -> None:
-        K[i : i + STRIP] = bumps.between(X[i : i + STRIP], X)
+        strip = bumps.between(X[i : i + STRIP], X[: i + STRIP])
+        K[i : i + STRIP, : i + STRIP] = strip
+        K[:i, i : i + STRIP] = strip[:, :i].T
 
-    team(fill, range(0, len(X), STRIP))
+    # The longest strips first, or one of the team would end with them alone.
+    team(fill, range(0, len(X), STRIP)[::-1])
     return K
 
 

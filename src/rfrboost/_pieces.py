@@ -127,7 +127,8 @@ class Drawer:
         dtype = np.dtype(np.float32 if self.in_single(piece.features) else np.float64)
         slopes = piece.features.slopes(self.probes.astype(dtype, copy=False))
         directions, C = piece.features.weights[:-1].T.astype(dtype), C.astype(dtype)
-        added = [product(slopes * C[:, j], directions) for j in range(d)]
+        room = slopes if d == 1 else np.empty_like(slopes)
+        added = [product(np.multiply(slopes, C[:, j], out=room), directions) for j in range(d)]
         self.slope = self.slope + np.stack(added, axis=2)
         self.L, self.learned = learned_metric(self.slope), True
 

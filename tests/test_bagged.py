@@ -18,7 +18,7 @@ from rfrboost._network import centered
 from rfrboost._pieces import LONGEST, Settings, member_residuals, step_length
 from rfrboost._threads import one_by_one
 
-ALWAYS = partial(bool, 1)
+ALWAYS = partial(float, "inf")
 SHARED = [False, True]
 
 
@@ -207,7 +207,7 @@ def test_every_penalty_keeps_its_own_layers_and_time_ends_a_fit():
         SquaredError(),
         settings,
         default_rng(2),
-        Run(one_by_one, partial(bool, 0), ignore),
+        Run(one_by_one, partial(float, 0), ignore),
     )
     assert len(short.layers) == 1
 

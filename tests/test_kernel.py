@@ -25,8 +25,8 @@ from rfrboost._network import centered
 from rfrboost._solve import solve_kernel
 from rfrboost._threads import one_by_one
 
-RUN = Run(one_by_one, partial(bool, 1), print)
-NO_TIME = Run(one_by_one, partial(bool, 0), print)
+RUN = Run(one_by_one, partial(float, "inf"), print)
+NO_TIME = Run(one_by_one, partial(float, 0), print)
 D = 3
 
 

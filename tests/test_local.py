@@ -21,7 +21,7 @@ from rfrboost._local import LocalSums
 from rfrboost._network import centered
 from rfrboost._threads import one_by_one, team
 
-RUN = Run(one_by_one, lambda: True, lambda record: None)
+RUN = Run(one_by_one, lambda: np.inf, lambda record: None)
 L = np.eye(3)
 
 
@@ -130,8 +130,20 @@ def test_no_bit_depends_on_the_number_of_threads(small_leaves):
 
 def test_without_time_for_every_leaf_there_are_none(small_leaves):
     bags, left = table(n=240), [True, True]
-    few = Run(one_by_one, lambda: bool(left and left.pop()), RUN.watch)
+    few = Run(one_by_one, lambda: np.inf if left and left.pop() else 0.0, RUN.watch)
     assert fit_bumps(bags, (L,), default_rng(0), few) is None
+
+
+@pytest.mark.parametrize(("left", "leaves"), [(1000, 4), (50, 8)])
+def test_leaves_are_smaller_where_time_is_short(small_leaves, monkeypatch, left, leaves):
+    bags = table(n=240)
+    # A trial leaf, of 15 rows, takes a second; one of 60 then sixteen.
+    monkeypatch.setattr(fit_module, "perf_counter", iter([0.0, 4.0]).__next__)
+    fit = fit_bumps(bags, (L,), default_rng(0), replace(RUN, left=lambda: left))
+    assert sums_of(fit).splits.n_leaves == leaves
+    if leaves == 4:
+        unlimited = fit_bumps(bags, (L,), default_rng(0), RUN)
+        np.testing.assert_array_equal(fit.out_of_fold, unlimited.out_of_fold)
 
 
 def test_leaves_too_small_to_choose_by_are_not_made(small_leaves):

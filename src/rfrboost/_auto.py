@@ -83,28 +83,28 @@ def fit_auto(
     mean = frozen(np.average(X, axis=0, weights=w))
     bags = cut(centered(X, mean), y, w, mean, validation, plan, rng)
 
-    def more_time() -> bool:
-        return perf_counter() < began + limit
+    def left() -> float:
+        return began + limit - perf_counter()
 
-    def more_time_to_boost() -> bool:
-        return perf_counter() < began + (BOOSTING_SHARE if bumps else 1.0) * limit
+    def left_to_boost() -> float:
+        return began + (BOOSTING_SHARE if bumps else 1.0) * limit - perf_counter()
 
     bumps = plan.bumps and loss.least_squares
     with team() as together:
-        run = Run(together, more_time_to_boost, watch)
+        run = Run(together, left_to_boost, watch)
         start = constants(bags, loss)
         line = linear_settings(plan, bags)
         linear = boost_members(bags, start, loss, line, rng, replace(run, watch=ignore))[0]
         start = start + linear_raw(bags, linear)
         families: list[list[Boosted]] = []
         for first, sampler in zip(plan.first_samplers, plan.samplers, strict=True):
-            if more_time_to_boost() or not families:
+            if run.more_time() or not families:
                 own = settings(plan, bags, first, sampler)
                 families.append(boost_members(bags, start, loss, own, rng, run))
         kernel = None
-        if bumps and more_time():
+        if bumps and left() > 0:
             metrics = families[0][0].metrics if families else linear.metrics
-            kernel = fit_bumps(bags, metrics, rng, replace(run, more_time=more_time))
+            kernel = fit_bumps(bags, metrics, rng, replace(run, left=left))
         boosted = [under_a_penalty for family in families for under_a_penalty in family]
         held = bags.held_out()
         of_kernel = [] if kernel is None else [kernel.out_of_fold]

@@ -32,11 +32,15 @@ FEWEST = 6
 
 @dataclass(frozen=True)
 class Run:
-    """How a fit is carried out: by whom, until when, and who is told of every layer."""
+    """How a fit is carried out: by whom, in how many seconds, and who is told of every layer."""
 
     team: Team
-    more_time: Callable[[], bool]
+    left: Callable[[], float]
     watch: Watch
+
+    def more_time(self) -> bool:
+        """Whether there are seconds left."""
+        return self.left() > 0
 
     def over_groups(self, bags: Bags) -> tuple[Team, Team]:
         """Who shares out groups, and who the work within one: a team is not asked twice."""

@@ -1,6 +1,9 @@
 """Kernel members where rows are many: a kernel machine of its own in every leaf."""
 
+from copy import deepcopy
 from dataclasses import replace
+from math import ceil, isinf, log2
+from time import perf_counter
 
 import numpy as np
 from numpy.random import Generator
@@ -15,6 +18,12 @@ from rfrboost._typing import Array, Indices, frozen
 
 # Held-out rows that a leaf needs of every member, to choose its settings by.
 FEWEST_HELD_OUT = 50
+# Where time is limited, leaves may be so many times smaller.
+SMALLER = (1, 2, 4, 8)
+# So many leaves, of so many times fewer rows than the largest, are fitted to see how long it takes.
+TRIALS, TRIAL_SMALLER = 4, 4
+# How much longer it may take than they say. The cost of a leaf goes with the square of its rows.
+MARGIN = 1.5
 
 
 def fit_bumps(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run) -> KernelFit | None:
@@ -22,7 +31,8 @@ def fit_bumps(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run) 
     if len(bags.y) <= MOST_CENTRES:
         return fit_kernel(bags, metrics, rng, run)
     X, L = bags.x[:, :-1], metrics[0]
-    splits = grow(X[bags.seen(bags.groups[0])], L, MOST_CENTRES, rng)
+    most = MOST_CENTRES if isinf(run.left()) else affordable_rows(bags, L, rng, run)
+    splits = grow(X[bags.seen(bags.groups[0])], L, most, rng)
     where = splits(X)
     parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
     present = [i for i, rows in enumerate(parts) if len(rows)]
@@ -49,6 +59,24 @@ def fit_bumps(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run) 
     unit = frozen(np.eye(sums.width))
     piece = KernelPiece(bags.members, sums, unit, frozen(np.zeros(sums.width)))
     return KernelFit((piece,), held[bags.held_out()])
+
+
+def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int:
+    """The largest leaves that there is time for."""
+    n, m, alone = len(bags.y), MOST_CENTRES // TRIAL_SMALLER, replace(run, team=one_by_one)
+    # Another generator, so that a limit which is far away changes nothing.
+    own = deepcopy(rng)
+    trials = [leaf_bags(bags, np.sort(own.permutation(n)[:m])) for _ in range(TRIALS)]
+    began = perf_counter()
+    run.team(lambda leaf: fit_kernel(leaf, (L,), deepcopy(own), alone), trials)
+    seconds = MARGIN * (perf_counter() - began) / TRIALS
+
+    def cost(most: int) -> float:
+        leaves = 2 ** ceil(log2(n / most))
+        return leaves * seconds * (n / leaves / m) ** 2
+
+    sizes = [MOST_CENTRES // smaller for smaller in SMALLER]
+    return next((most for most in sizes if cost(most) <= run.left()), sizes[-1])
 
 
 def leaf_of(piece: KernelPiece) -> Leaf:

@@ -181,6 +181,34 @@ def test_automatic_fits_of_few_rows_are_those_in_memory(client):
     np.testing.assert_array_equal(model.oof_prediction_, expected.oof_prediction_)
 
 
+def test_what_an_earlier_fit_knew_is_forgotten(client):
+    X, y, _ = regression_rows(120)
+    model = DaskRFRBoostRegressor(1, n_bags=2, random_state=0)
+    model.client = client
+    frame = frame_on_dask(named(X).assign(y=y), [60])
+    model.fit(frame[list(named(X))], frame["y"])
+    assert hasattr(model, "feature_names_in_")
+    model.set_params(n_layers="auto").fit(*on_dask(X, y, None, [60])[:2])
+    assert not hasattr(model, "feature_names_in_")
+    assert model.client is client
+
+
+def test_what_is_for_rows_in_memory_says_so(client):
+    X, y, _ = regression_rows(120)
+    model = DaskRFRBoostRegressor(n_bags=2, random_state=0)
+    model.fit(*on_dask(X, y, None, [60])[:2])
+    X_ = on_dask(X, y, None, [60])[0]
+    calls = (
+        model.predict_interval,
+        model.input_gradient,
+        lambda X: model.predict(X, return_std=True),
+    )
+    for call in calls:
+        call(X)
+        with pytest.raises(TypeError, match="rows in memory"):
+            call(X_)
+
+
 def test_predictions_are_lazy_and_lie_as_their_rows_do(client):
     X, y, _ = rows_for(4)
     model = DaskRFRBoostClassifier(1, **SMALL).fit(*on_dask(X, y, None, [100]))

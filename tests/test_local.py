@@ -146,12 +146,25 @@ def test_leaves_are_smaller_where_time_is_short(small_leaves, monkeypatch, left,
         np.testing.assert_array_equal(fit.out_of_fold, unlimited.out_of_fold)
 
 
-def test_leaves_too_small_to_choose_by_are_not_made(small_leaves):
-    bags = table(n=240)
-    held = (centered(default_rng(5).standard_normal((6, 3)), np.zeros(3)), np.zeros((6, 1)))
-    apart = bag_apart(bags.x, bags.y, None, held, default_rng(0))
-    fit = fit_bumps(apart, (L,), default_rng(0), RUN)
-    assert not isinstance(sums_of(fit), LocalSums)
+@pytest.mark.parametrize(("n_held", "leaves"), [(60, 4), (6, 2), (1, None)])
+def test_leaves_are_larger_where_held_out_rows_are_few(small_leaves, n_held, leaves):
+    bags, held = table(n=240), default_rng(5).standard_normal((n_held, 3))
+    apart = (centered(held, np.zeros(3)), np.zeros((n_held, 1)))
+    fit = fit_bumps(
+        bag_apart(bags.x, bags.y, None, apart, default_rng(0)), (L,), default_rng(0), RUN
+    )
+    assert isinstance(sums_of(fit), LocalSums) == (leaves is not None)
+    assert leaves is None or sums_of(fit).splits.n_leaves == leaves
+
+
+def test_held_out_rows_do_not_count_as_centres(small_leaves, monkeypatch):
+    monkeypatch.setattr("rfrboost._kernel.MOST_CENTRES", 60)
+    bags, held = table(n=240), default_rng(5).standard_normal((240, 3))
+    apart = (centered(held, np.zeros(3)), np.zeros((240, 1)))
+    fit = fit_bumps(
+        bag_apart(bags.x, bags.y, None, apart, default_rng(0)), (L,), default_rng(0), RUN
+    )
+    assert sum(len(leaf.bumps.centres) for leaf in sums_of(fit).leaves) == 240
 
 
 def test_a_leaf_without_rows_has_its_neighbours_sums(small_leaves):

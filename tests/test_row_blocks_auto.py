@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow.dataset as ds
 import pytest
 from block_kit import cut, output, regression_rows, small_chunks
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from sklearn.base import clone
 
 import rfrboost._glance as glance_module
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
-from rfrboost._block_arrays import LabelledArrays
+from rfrboost._block_arrays import BlockArrays, LabelledArrays
 from rfrboost._glance import Glance
 from rfrboost._held_out import HeldOutRows
 
@@ -119,7 +120,7 @@ def test_a_glance_keeps_evenly_spaced_rows(sizes, n):
         patch.setattr(glance_module, "MOST_ROWS", 32)
         X = np.arange(float(n))[:, None]
         blocks = RowBlocks(cut(X, X[:, 0], None, sizes))
-        glance = Glance(blocks)
+        glance = Glance(BlockArrays(blocks))
         assert glance.n_rows == n
         if n:
             kept, y, w = glance.sample()
@@ -130,11 +131,38 @@ def test_a_glance_keeps_evenly_spaced_rows(sizes, n):
             assert glance.every == 1 or n > 16 * glance.every
 
 
+def test_sparse_matrices_of_any_format():
+    rng = default_rng(0)
+    X, settings = rng.standard_normal((120, 5)) * (rng.random((120, 5)) < 0.5), {"n_bags": 2}
+    expected = RFRBoostRegressor(random_state=0, **settings).fit(X, X[:, 0] ** 2)
+    blocks = [(sparse.coo_matrix(X[i]), X[i][:, 0] ** 2) for i in (slice(0, 50), slice(50, 120))]
+    streamed = RFRBoostRegressor(random_state=0, **settings).fit(RowBlocks(blocks))
+    np.testing.assert_allclose(streamed.predict(X), expected.predict(X), atol=1e-9)
+
+
+def test_an_index_that_pandas_wrote_is_no_column(tmp_path):
+    X, y, _ = table(120)
+    frame = X.assign(y=y)
+    frame[frame.a > -9].iloc[::-1].to_parquet(tmp_path / "unnamed.parquet")
+    frame.set_index(pd.Index(default_rng(1).permutation(120), name="id")).to_parquet(
+        tmp_path / "named.parquet"
+    )
+    unnamed = RowBlocks.from_parquet(tmp_path / "unnamed.parquet", target="y")
+    settings = {"random_state": 0, "n_bags": 2, "n_features": 20, "features": ("swim",)}
+    model = RFRBoostRegressor(**settings).fit(unnamed)
+    assert list(model.feature_names_in_) == list(X)
+    dataset = RowBlocks.from_dataset(ds.dataset(tmp_path / "unnamed.parquet"), target="y")
+    again = RFRBoostRegressor(**settings).fit(dataset)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    named = RowBlocks.from_parquet(tmp_path / "named.parquet", target="y")
+    assert "id" in RFRBoostRegressor(**settings).fit(named).feature_names_in_
+
+
 def test_a_glance_keeps_the_kind_of_table():
     X, y, _ = table(90)
     for some in (X, pl.from_pandas(X), sparse.csr_matrix(np.eye(90))):
         blocks = RowBlocks([(some[:50], y[:50]), (some[50:], y[50:])])
-        kept = Glance(blocks).sample()[0]
+        kept = Glance(BlockArrays(blocks)).sample()[0]
         assert type(kept) is type(some)
         assert kept.shape == some.shape
 

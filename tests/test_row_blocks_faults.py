@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from block_kit import cut, labelled_rows, regression_rows, small_chunks
+from scipy import sparse
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks
 from rfrboost._boost import begin
@@ -19,14 +20,15 @@ from rfrboost._boost import begin
 MODEL = {"n_layers": 2, "n_features": (20, 15), "random_state": 0}
 
 
-def refused(blocks, match, error=ValueError, model=RFRBoostRegressor):
-    """The fit fails with this message, and there is no model."""
-    estimator = model(**MODEL)
-    with pytest.raises(error, match=match) as caught:
-        estimator.fit(blocks)
-    assert "\n" not in str(caught.value)
-    assert not hasattr(estimator, "network_")
-    assert not hasattr(estimator, "n_features_in_")
+def refused(blocks, match, error=ValueError, model=RFRBoostRegressor, automatic=False):
+    """The fit fails with this message, and there is no model; an automatic one likewise."""
+    for settings in [MODEL, {"random_state": 0}][: 1 + automatic]:
+        estimator = model(**settings)
+        with pytest.raises(error, match=match) as caught:
+            estimator.fit(blocks)
+        assert "\n" not in str(caught.value)
+        assert not hasattr(estimator, "network_")
+        assert automatic or not hasattr(estimator, "n_features_in_")
 
 
 def frames(n=200):
@@ -53,23 +55,37 @@ def test_a_generator_iterates_once_only():
 
 def test_blocks_that_are_not_pairs():
     X, y, _ = regression_rows()
-    refused(RowBlocks([(X, y), X]), "Block 1 is not a tuple")
-    refused(RowBlocks([(X,)]), "Block 0 is not a tuple .* of 1")
-    refused(RowBlocks([]), "no rows")
-    refused(RowBlocks([(X[:0], y[:0])]), "no rows")
+    refused(RowBlocks([(X, y), X]), "Block 1 is not a tuple", automatic=True)
+    refused(RowBlocks([(X,)]), "Block 0 is not a tuple .* of 1", automatic=True)
+    refused(RowBlocks([]), "no rows", automatic=True)
+    refused(RowBlocks([(X[:0], y[:0])]), "no rows", automatic=True)
 
 
 def test_blocks_that_do_not_fit_the_first():
     X, y, w = regression_rows()
-    refused(RowBlocks([(X, y), (X[:, :3], y)]), "Block 1: X has 3 columns, but 4")
-    refused(RowBlocks([(X, y), (X, np.c_[y, y])]), "Block 1: y has 2 columns, but 1")
-    refused(RowBlocks([(X, y), (X, y[:-1])]), "Block 1: X has 300 rows and y 299")
-    refused(RowBlocks([(X, y, w), (X, y)]), "Block 1: all blocks must have weights, or none")
-    refused(RowBlocks([(X, y), (X[:, 0], y)]), "Block 1: X has 1 axes")
+    refused(RowBlocks([(X, y), (X[:, :3], y)]), "Block 1: X has 3 columns, but 4", automatic=True)
+    refused(
+        RowBlocks([(X, y), (X, np.c_[y, y])]), "Block 1: y has 2 columns, but 1", automatic=True
+    )
+    refused(RowBlocks([(X, y), (X, y[:-1])]), "Block 1: X has 300 rows and y 299", automatic=True)
+    refused(
+        RowBlocks([(X, y, w), (X, y)]),
+        "Block 1: all blocks must have weights, or none",
+        automatic=True,
+    )
+    refused(RowBlocks([(X, y), (X[:, 0], y)]), "Block 1: X has 1 axes", automatic=True)
     frame = pd.DataFrame(X, columns=list("abcd"))
     later = frame.rename(columns={"c": "e"})
-    refused(RowBlocks([(frame, y), (later, y)]), "Block 1: .* 'c' is missing, 'e' is new")
-    refused(RowBlocks([(frame, y), (frame[list("abdc")], y)]), "Block 1: .* another order")
+    refused(
+        RowBlocks([(frame, y), (later, y)]),
+        "Block 1: .* 'c' is missing, 'e' is new",
+        automatic=True,
+    )
+    refused(
+        RowBlocks([(frame, y), (frame[list("abdc")], y)]),
+        "Block 1: .* another order",
+        automatic=True,
+    )
 
 
 def test_numbers_that_are_not_finite():
@@ -80,10 +96,17 @@ def test_numbers_that_are_not_finite():
     ):
         arrays = [X.copy(), y.copy(), w.copy()]
         arrays[place][200] = np.nan
-        refused(RowBlocks(cut(*arrays, [100])), match)
+        # Holes in X are for encoders.
+        refused(RowBlocks(cut(*arrays, [100])), match, automatic=place == 1)
     w[200] = -1
-    refused(RowBlocks(cut(X, y, w, [100])), "Block 1: weights must be zero or positive")
-    refused(RowBlocks(cut(X, y, np.zeros(300), [100])), "no rows")
+    refused(
+        RowBlocks(cut(X, y, w, [100])), "Block 1: weights must be zero or positive", automatic=True
+    )
+    refused(
+        RowBlocks(cut(X, y, np.zeros(300), [100])),
+        "no rows|at least one non-zero number",
+        automatic=True,
+    )
     X[250, 2] = 1e100
     refused(RowBlocks(cut(X, y, None, [100])), "Column 2 .* 1e\\+100")
     text = pd.DataFrame(X, columns=list("abcd")).astype({"b": str})
@@ -93,12 +116,31 @@ def test_numbers_that_are_not_finite():
 
 def test_labels_that_are_none():
     X, y, w = labelled_rows(3)
-    refused(RowBlocks([(X, np.full(300, "ash"))]), "one class", model=RFRBoostClassifier)
+    refused(
+        RowBlocks([(X, np.full(300, "ash"))]), "one class", model=RFRBoostClassifier, automatic=True
+    )
     y = y.astype(object)
     y[-1] = None
     blocks = RowBlocks(cut(X, y, w + 1, [100]))
-    refused(blocks, "Block 1: y has missing labels", model=RFRBoostClassifier)
-    refused(RowBlocks([(X, X[:, 0])]), "Block 0: .*continuous", model=RFRBoostClassifier)
+    refused(blocks, "Block 1: y has missing labels", model=RFRBoostClassifier, automatic=True)
+    refused(
+        RowBlocks([(X, X[:, 0])]), "Block 0: .*continuous", model=RFRBoostClassifier, automatic=True
+    )
+    mixed = RowBlocks([(X, np.arange(300) % 2), (X, np.full(300, "ash"))])
+    refused(
+        mixed,
+        "Block 1: y has numbers in some blocks and text",
+        model=RFRBoostClassifier,
+        automatic=True,
+    )
+
+
+def test_blocks_that_cannot_be_put_below_each_other():
+    X, y, _ = regression_rows()
+    with pytest.raises(ValueError, match="Block 1: X is an array, but a data frame of pandas"):
+        RFRBoostRegressor().fit(RowBlocks([(pd.DataFrame(X), y), (X, y)]))
+    with pytest.raises(ValueError, match="Block 1: X is a sparse matrix, but an array"):
+        RFRBoostRegressor().fit(RowBlocks([(X, y), (sparse.coo_matrix(X), y)]))
 
 
 def test_what_blocks_cannot_be_fitted_with():
@@ -184,6 +226,17 @@ def test_a_disk_that_is_full_or_not_there(monkeypatch, tmp_path):
     blocks = RowBlocks(cut(X, y, w, []), spill_dir=tmp_path)
     refused(blocks, "cannot be written: No space left on device. Set spill_dir", OSError)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_positioned_files_nothing_is_written(monkeypatch):
+    small_chunks(monkeypatch)
+    X, y, w = regression_rows()
+    monkeypatch.setattr("rfrboost._spill.POSITIONED", False)
+    for name in ("os.pwrite", "os.preadv"):
+        monkeypatch.delattr(name)
+    model = RFRBoostRegressor(**MODEL).fit(RowBlocks(cut(X, y, w, [100])))
+    expected = RFRBoostRegressor(**MODEL).fit(X, y, w)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
 
 
 SCRIPT = """

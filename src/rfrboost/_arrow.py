@@ -1,5 +1,6 @@
 """Row blocks of Parquet files and Arrow datasets, a batch of rows at a time."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,9 @@ from typing import Any
 
 from rfrboost._encoder import differences
 from rfrboost._labelled import BLOCK_ROWS, LabelledBlock
+
+#: how pandas stores the numbers of rows, which say nothing about them
+UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def parquet() -> ModuleType:
@@ -39,7 +43,8 @@ class Roles:
 
     def block(self, label: str, batch: Any) -> LabelledBlock:
         """A batch of these columns as a block."""
-        frame = batch.to_pandas()
+        # What pandas wrote as its index is a column like any other.
+        frame = batch.to_pandas(ignore_metadata=True)
         y = frame[self.targets[0]] if self.single else frame[self.targets]
         w = frame[self.weight] if self.weight else None
         return LabelledBlock(label, frame[self.columns], y, w)
@@ -55,6 +60,7 @@ def roles(
     """The roles of the columns that are present, or a ValueError that names those that are not."""
     targets = [target] if isinstance(target, str) else list(target)
     other = {*targets, weight}
+    present = [name for name in present if name in other or not UNNAMED_INDEX.fullmatch(name)]
     chosen = [name for name in present if name not in other] if columns is None else list(columns)
     if not targets or not chosen:
         raise ValueError(f"{label} needs at least one column of X and one target.")
@@ -106,7 +112,8 @@ class ParquetBlocks:
     def _check(self, path: Path, schema: Any) -> None:
         """Refuse a file whose columns are not those of the first."""
         lacking = [name for name in self.roles.all if name not in schema.names]
-        extra = [n for n in schema.names if n not in self.roles.all] if self.all_columns else []
+        known = [*self.roles.all, *filter(UNNAMED_INDEX.fullmatch, schema.names)]
+        extra = [n for n in schema.names if n not in known] if self.all_columns else []
         if lacking or extra:
             raise ValueError(
                 f"{path} does not have the columns of {self.paths[0]}: "

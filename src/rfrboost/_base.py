@@ -49,7 +49,10 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     """Weights as finite numbers, one a row, if there are any."""
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64)
+    w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (w < 0).any():
+        raise ValueError("sample_weight has negative entries; weights must be zero or positive.")
+    return w
 
 
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ExportedEstimator):

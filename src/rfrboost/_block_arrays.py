@@ -1,6 +1,7 @@
 """Blocks as a fit takes them: checked arrays of numbers, whatever they came as."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
 
@@ -20,6 +21,15 @@ def names_of(X: Any) -> list[str] | None:
     """The names of a data frame's columns, if they are all text."""
     names = list(getattr(X, "columns", []))
     return names if names and all(isinstance(name, str) for name in names) else None
+
+
+@contextmanager
+def named(block: LabelledBlock) -> Iterator[None]:
+    """What is wrong in here is wrong with a block, and says so."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{block.label}: {error}") from error
 
 
 class BlockArrays:
@@ -55,10 +65,14 @@ class BlockArrays:
 
     def checked(self, block: LabelledBlock) -> tuple[Array, np.ndarray, Array | None]:
         """A block as arrays; errors name it."""
-        try:
+        with named(block):
             return self._arrays(block)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{block.label}: {error}") from error
+
+    def beside(self, block: LabelledBlock) -> tuple[np.ndarray, Array | None]:
+        """A block's targets, of as many axes as they came with, and weights; X is not read yet."""
+        with named(block):
+            y, w = self._targets(block)
+        return (y[:, 0] if self.y_is_1d and y.ndim > 1 else y), w
 
     def present(
         self, X: Array, y: np.ndarray, w: Array | None
@@ -70,18 +84,21 @@ class BlockArrays:
         return X[present], y[present], w[present]
 
     def _arrays(self, block: LabelledBlock) -> tuple[Array, np.ndarray, Array | None]:
+        y, w = self._targets(block)
+        return self._numbers(block.X), y, w
+
+    def _targets(self, block: LabelledBlock) -> tuple[np.ndarray, Array | None]:
         self._check_columns(block.X)
-        X = self._numbers(block.X)
-        y = self.target(block.y)
+        y, n_rows = self.target(block.y), np.shape(block.X)[0]
         w = None if block.w is None else self._weights(block.w)
         if self.weighted is None:
             self.weighted = w is not None
         if self.weighted != (w is not None):
             raise ValueError("all blocks must have weights, or none.")
-        if len({len(X), len(y), len(X) if w is None else len(w)}) > 1:
-            parts = f"X has {len(X)} rows and y {len(y)}"
+        if len({n_rows, len(y), n_rows if w is None else len(w)}) > 1:
+            parts = f"X has {n_rows} rows and y {len(y)}"
             raise ValueError(parts + ("." if w is None else f", and there are {len(w)} weights."))
-        return X, y, w
+        return y, w
 
     def _numbers(self, X: Any) -> Array:
         if self.encoder is None:
@@ -149,6 +166,7 @@ class LabelledArrays(BlockArrays):
         super().__init__(blocks, encoder, held)
         self.numbers_of: dict[Any, int] = {}
         self.found: list[np.ndarray] = []
+        self.text: bool | None = None
 
     def target(self, y: Any) -> np.ndarray:
         y = column_or_1d(y)
@@ -156,6 +174,11 @@ class LabelledArrays(BlockArrays):
             raise ValueError("y holds numbers that are no labels: missing, infinite or continuous.")
         if y.dtype == object and any(map(is_missing, y)):
             raise ValueError("y has missing labels.")
+        if len(y):
+            text = isinstance(y[0], str)
+            if self.text not in (None, text):
+                raise ValueError("y has numbers in some blocks and text in others.")
+            self.text = text
         return y
 
     def coded(self, y: np.ndarray) -> Array:

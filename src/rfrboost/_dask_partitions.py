@@ -1,5 +1,6 @@
 """Dask arrays and data frames as partitions of rows: X, y and weights side by side."""
 
+from copy import copy
 from typing import Any
 
 import dask
@@ -8,6 +9,7 @@ import numpy as np
 from dask.delayed import Delayed
 from distributed import Future
 
+from rfrboost._block_arrays import BlockArrays
 from rfrboost._chunks import Sums
 from rfrboost._dask_cluster import Call, Cluster
 from rfrboost._glance import MOST_ROWS, joined, rows_of
@@ -47,8 +49,8 @@ def cut_like(A: Any, X: Any, name: str) -> Any:
 class Partitions:
     """All partitions as futures of labelled blocks; what is known of them at a first look."""
 
-    def __init__(self, cluster: Cluster, X: Any, y: Any, w: Any) -> None:
-        self.cluster, self.weighted = cluster, w is not None
+    def __init__(self, cluster: Cluster, reader: BlockArrays, X: Any, y: Any, w: Any) -> None:
+        self.cluster, self.reader = cluster, reader
         columns = {"X": X, "y": y} | ({} if w is None else {"sample_weight": w})
         rows = {name: delayed_rows(cut_like(A, X, name)) for name, A in columns.items()}
         counts = {name: len(parts) for name, parts in rows.items()}
@@ -73,7 +75,7 @@ class Partitions:
         every = 1
         while -(-self.n_rows // every) > MOST_ROWS:
             every *= 2
-        call = Call(every_so_manieth, (every,))
+        call = Call(every_so_manieth, (every, self.reader))
         parts = self.cluster.map(applied, call, self.blocks, self.firsts)
         X, y, w = self.cluster.total(parts).values
         if not X:
@@ -106,12 +108,10 @@ def counts_of(block: LabelledBlock) -> Counts:
     return Counts([np.shape(block.X)[0]], largest)
 
 
-def every_so_manieth(block: LabelledBlock, first: int, every: int) -> Sums:
+def every_so_manieth(block: LabelledBlock, first: int, every: int, reader: BlockArrays) -> Sums:
     """Rows of a partition whose numbers among all are multiples of ``every``."""
-    y, w = np.asarray(block.y), None if block.w is None else np.asarray(block.w)
-    size, some = np.shape(block.X)[0], slice(-first % every, None, every)
-    if len(y) != size or (w is not None and len(w) != size):
-        raise ValueError(f"{block.label}: X, y and the weights differ in length.")
-    if some.start >= size:
+    y, w = copy(reader).beside(block)
+    some = slice(-first % every, None, every)
+    if some.start >= len(y):
         return Sums([], [], [])
     return Sums([rows_of(block.X, some)], [y[some]], [None if w is None else w[some]])

@@ -153,11 +153,9 @@ def at_rows(values: Array, kept: Array, n_rows: int) -> Array:
 def weighted_rows(
     X: Array, y: Array, sample_weight: Array | None
 ) -> tuple[Array, Array, Array | None]:
-    """Drop rows of weight zero, which are as good as absent, and refuse negative weights."""
+    """Drop rows of weight zero, which are as good as absent."""
     if sample_weight is None:
         return X, y, None
-    if (sample_weight < 0).any():
-        raise ValueError("sample_weight has negative entries; weights must be zero or positive.")
     # A power of two, so that equal weights of any size give the same bits.
     w = np.ldexp(sample_weight, -np.frexp(sample_weight.max())[1])
     present = w > NEGLIGIBLE_WEIGHT

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from rfrboost._bagged import Run
 from rfrboost._bags import Bags
 from rfrboost._kernel import MOST_CENTRES, KernelFit, KernelPiece, fit_kernel
-from rfrboost._leaves import grow
+from rfrboost._leaves import Splits, grow
 from rfrboost._local import Leaf, LocalSums
 from rfrboost._threads import one_by_one
 from rfrboost._typing import Array, Indices, frozen
@@ -28,17 +28,14 @@ MARGIN = 1.5
 
 def fit_bumps(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run) -> KernelFit | None:
     """Members of bumps: one kernel machine, or one a leaf; None when time runs out on the way."""
-    if len(bags.y) <= MOST_CENTRES:
+    if len(bags.seen(bags.groups[0])) <= MOST_CENTRES:
         return fit_kernel(bags, metrics, rng, run)
-    X, L = bags.x[:, :-1], metrics[0]
+    L = metrics[0]
     most = MOST_CENTRES if isinf(run.left()) else affordable_rows(bags, L, rng, run)
-    splits = grow(X[bags.seen(bags.groups[0])], L, most, rng)
-    where = splits(X)
-    parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
-    present = [i for i, rows in enumerate(parts) if len(rows)]
-    held_out = [np.bincount(where[bags.folds[k]], minlength=len(parts)) for k in bags.members]
-    if np.min(held_out, axis=0)[present].min() < FEWEST_HELD_OUT:
+    splits, parts = leaves_of(bags, L, most, rng)
+    if splits.n_leaves == 1:
         return fit_kernel(bags, metrics, rng, run)
+    present = [i for i, rows in enumerate(parts) if len(rows)]
     alone = replace(run, team=one_by_one)
     own = dict(zip(present, rng.spawn(len(present)), strict=True))
     held = np.zeros(bags.y.shape)
@@ -59,6 +56,21 @@ def fit_bumps(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run) 
     unit = frozen(np.eye(sums.width))
     piece = KernelPiece(bags.members, sums, unit, frozen(np.zeros(sums.width)))
     return KernelFit((piece,), held[bags.held_out()])
+
+
+def leaves_of(bags: Bags, L: Array, most: int, rng: Generator) -> tuple[Splits, list[Indices]]:
+    """Leaves of at most so many rows, and the rows of each; larger ones, perhaps one, where
+    held-out rows would be too few to choose the settings of each."""
+    X, seen = bags.x[:, :-1], bags.seen(bags.groups[0])
+    while True:
+        splits = grow(X[seen], L, most, rng)
+        where = splits(X)
+        parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
+        held_out = [np.bincount(where[bags.folds[k]], minlength=len(parts)) for k in bags.members]
+        present = [len(rows) > 0 for rows in parts]
+        if splits.n_leaves == 1 or np.min(held_out, axis=0)[present].min() >= FEWEST_HELD_OUT:
+            return splits, parts
+        most *= 2
 
 
 def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from rfrboost._block_arrays import BlockArrays, named
 from rfrboost._labelled import rows_of
-from rfrboost.row_blocks import RowBlocks
 
 # Rows that are kept at the most.
 MOST_ROWS = 65_536
@@ -19,14 +19,16 @@ class Glance:
     Which rows are kept depends on their numbers, not on how they are cut into blocks.
     """
 
-    def __init__(self, blocks: RowBlocks) -> None:
+    def __init__(self, source: BlockArrays) -> None:
         self.n_rows, self.every = 0, 1
         self._kept: list[tuple[Any, np.ndarray, np.ndarray | None]] = []
-        for block in blocks.labelled():
-            y, w = np.asarray(block.y), None if block.w is None else np.asarray(block.w)
-            size = np.shape(block.X)[0]
-            if len(y) != size or (w is not None and len(w) != size):
-                raise ValueError(f"{block.label}: X, y and the weights differ in length.")
+        kind = None
+        for block in source.blocks.labelled():
+            y, w = source.beside(block)
+            kind = kind or kind_of(block.X)
+            with named(block):
+                if kind_of(block.X) != kind:
+                    raise TypeError(f"X is {kind_of(block.X)}, but {kind} in the first block.")
             self._add(block.X, y, w)
 
     def _add(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> None:
@@ -53,9 +55,19 @@ class Glance:
         if not self._kept:
             raise ValueError("There are no rows to fit: every block is empty.")
         X, y, w = zip(*self._kept, strict=True)
-        if any(part is None for part in w):
-            return joined(X), np.concatenate(y), None
-        return joined(X), np.concatenate(y), np.concatenate(w)
+        return joined(X), np.concatenate(y), None if w[0] is None else np.concatenate(w)
+
+
+def library_of(frame: Any) -> str:
+    """pandas or polars."""
+    return type(frame).__module__.partition(".")[0]
+
+
+def kind_of(X: Any) -> str:
+    """What can be put below each other."""
+    if sparse.issparse(X):
+        return "a sparse matrix"
+    return f"a data frame of {library_of(X)}" if hasattr(X, "columns") else "an array"
 
 
 def joined(parts: tuple[Any, ...]) -> Any:
@@ -64,5 +76,5 @@ def joined(parts: tuple[Any, ...]) -> Any:
         return sparse.vstack(parts, format="csr")
     if hasattr(parts[0], "columns"):
         # pandas and polars alike: the library is there if its frames are.
-        return sys.modules[type(parts[0]).__module__.partition(".")[0]].concat(list(parts))
+        return sys.modules[library_of(parts[0])].concat(list(parts))
     return np.concatenate(parts)

@@ -75,7 +75,7 @@ def fit_kernel(
     ]
     choice = choose(bags, bags.groups[0][0], shapes[0], rng, run.team)
     across, within = run.over_groups(bags)
-    ridge = DualRidge if len(bags.y) <= MOST_CENTRES else PrimalRidge
+    ridge = DualRidge if len(bags.seen(bags.groups[0])) <= MOST_CENTRES else PrimalRidge
 
     def problem(i: int, team: Team) -> "Ridge":
         shape = shapes[i]
@@ -129,7 +129,7 @@ def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Ge
     X = bags.x[:, :-1]
     pairs = bags.draw(seen, 2 * PAIRS, rng)
     distances = measured(X[pairs[:PAIRS]], X[pairs[PAIRS:]], frozen(L), spans)
-    centres = seen if len(bags.y) <= MOST_CENTRES else bags.sample(seen, DRAWN_CENTRES, rng)
+    centres = seen if len(seen) <= MOST_CENTRES else bags.sample(seen, DRAWN_CENTRES, rng)
     return Bumps(frozen(single(X[centres], LARGEST)), distances, 1.0, 0.0)
 
 

@@ -25,4 +25,6 @@ def rows_of(X: Any, rows: slice) -> Any:
     """
     if hasattr(X, "iloc"):
         return X.iloc[rows].copy()
-    return X[rows] if hasattr(X, "columns") or sparse.issparse(X) else np.array(X[rows])
+    if sparse.issparse(X):
+        return X.tocsr()[rows]
+    return X[rows] if hasattr(X, "columns") else np.array(X[rows])

@@ -91,13 +91,13 @@ def source_of(
     blocks: RowBlocks,
     kind: type[Source],
     task: str,
-    look: Callable[[RowBlocks], Look] = Glance,
+    look: Callable[[BlockArrays], Look] = Glance,
 ) -> Source | Gathered:
     """Blocks as arrays for a network, with rows held out if it is to be stopped by them."""
     if not is_auto(getattr(estimator, "n_layers", 0)):
         return kind(blocks)
     is_automatic(estimator, GATHERED_ROWS)
-    glance = look(blocks)
+    glance = look(kind(blocks))
     X, y, w = glance.sample()
     if glance.n_rows <= GATHERED_ROWS:
         return Gathered(X, y, w)

@@ -12,6 +12,7 @@ from scipy.linalg import eigh
 
 from rfrboost._blas import product
 from rfrboost._metric import stretched
+from rfrboost._rows import BLOCK_ROWS
 from rfrboost._typing import Array, Indices, frozen
 
 # Rows that say in which direction a node spreads most.
@@ -33,11 +34,13 @@ class Splits:
         return len(self.thresholds) + 1
 
     def __call__(self, X: Array) -> Indices:
-        """The leaf of every row."""
-        right = product(X, self.directions.T) > self.thresholds
-        node, every = np.zeros(len(X), np.intp), np.arange(len(X))
-        for _ in range(self.n_leaves.bit_length() - 1):
-            node = 2 * node + 1 + right[every, node]
+        """The leaf of every row, some rows at a time."""
+        node = np.zeros(len(X), np.intp)
+        for begin in range(0, len(X), BLOCK_ROWS):
+            rows, own = X[begin : begin + BLOCK_ROWS], node[begin : begin + BLOCK_ROWS]
+            for _ in range(self.n_leaves.bit_length() - 1):
+                along = np.einsum("ij,ij->i", rows, self.directions[own])
+                own[...] = 2 * own + 1 + (along > self.thresholds[own])
         return node - len(self.thresholds)
 
 

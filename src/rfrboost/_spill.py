@@ -19,6 +19,8 @@ from rfrboost._typing import Array
 
 # What a disk is taken to read and write in a second until it has been measured.
 BYTES_PER_SECOND = 1e9
+# Whether files can be read and written from several threads at once; elsewhere there are none.
+POSITIONED = hasattr(os, "preadv")
 
 
 @dataclass(eq=False)
@@ -33,7 +35,7 @@ class Spill:
 
     def take(self, size: float) -> bool:
         """Whether there is room for so many bytes, which are then taken."""
-        fits = size <= self.left
+        fits = POSITIONED and size <= self.left
         self.left -= size if fits else 0
         return fits
 

@@ -123,20 +123,26 @@ class DaskModel(NetworkEstimator):
         check_collections(self, X, y, sample_weight)
         client = self.client
         with answering(client):
-            self._fit_partitions(Partitions(Cluster(client), X, y, sample_weight), X, y)
+            self._fit_partitions(Cluster(client), X, y, sample_weight)
         return self
 
-    def _fit_partitions(self, partitions: Partitions, X: Any, y: Any) -> None:
+    def _fit_partitions(self, cluster: Cluster, X: Any, y: Any, w: Any) -> None:
+        def told(source: BlockArrays) -> BlockArrays:
+            """What is known of all partitions, which each must agree with."""
+            source.n_columns, source.names = X.shape[1], None if is_array(X) else names_of(X)
+            source.targets, source.y_is_1d = y.shape[1] if y.ndim > 1 else 1, y.ndim == 1
+            source.weighted = w is not None
+            return source
+
+        partitions = Partitions(cluster, told(self._reads(RowBlocks([]))), X, y, w)
         source = source_of(self, RowBlocks([]), self._reads, self._task, lambda _: partitions)
         if isinstance(source, Gathered):
             local = self._local(**self.get_params(deep=False))
             local.fit(source.X, source.y, source.w)
-            self.__dict__.update(vars(local))
+            # What an earlier fit knew, and this one does not, is forgotten.
+            self.__dict__ = {**vars(local), "_client": self._client}
             return
-        source.n_columns, source.names = X.shape[1], None if is_array(X) else names_of(X)
-        source.targets, source.y_is_1d = y.shape[1] if y.ndim > 1 else 1, y.ndim == 1
-        source.weighted = partitions.weighted
-        self._fit_opened(opened(partitions, source), source)
+        self._fit_opened(opened(partitions, told(source)), source)
 
     def transform(self, X: Any) -> Any:
         """The learned representation; of a Dask collection lazily, block by block.
@@ -146,6 +152,14 @@ class DaskModel(NetworkEstimator):
         X : dask array or data frame, or array-like, of shape (n_samples, n_features_in)
         """
         return self._of(X, "transform")
+
+    def _checked(self, X: Any) -> Any:
+        if is_collection(X):
+            raise TypeError(
+                "This is for rows in memory: pass X.compute(), or call the model that to_local() "
+                "gives in map_partitions."
+            )
+        return super()._checked(X)
 
     def _of(self, X: Any, method: str) -> Any:
         """A local model's method of rows that are in memory, or lazily of those on Dask."""
@@ -192,6 +206,7 @@ class DaskRFRBoostRegressor(DaskModel, RFRBoostRegressor):
         dask array for an array, series or data frame for a data frame, ndarray for rows in memory
         """
         if return_std:
+            self._checked(X)
             return self.to_local().predict(X, return_std=True)
         return self._of(X, "predict")
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from table_kit import fitted, many_levels
 
+from rfrboost._encoding import ranks
 from rfrboost._levels import FEWEST_ROWS, MOST_INDICATORS, cross_fitted, target_means
 
 
@@ -57,16 +58,35 @@ def test_many_levels_are_encoded_by_their_targets():
     X, y = many_levels()
     assert X["city"].nunique() > MOST_INDICATORS
     encoder, encoded = fitted(X, y)
-    assert encoder.names_out == ("x", "city target")
+    assert encoder.names_out == ("x", "city target", "city target rank")
     assert np.corrcoef(encoded[:, 1], y)[0, 1] > 0.5
+    assert np.corrcoef(encoded[:, 2], y)[0, 1] > 0.5
     unknown = pd.DataFrame({"x": [0.0, 0.0], "city": ["nowhere", None]})
     other = encoder.columns[1].values[-1]
-    assert other == pytest.approx((y / 2 ** np.ceil(np.log2(np.abs(y).max()))).mean())
-    assert np.ptp(encoder(unknown), axis=0).tolist() == [0, 0]
+    mean = (y / 2 ** np.ceil(np.log2(np.abs(y).max()))).mean()
+    np.testing.assert_allclose(other, [mean, 0.5])
+    assert np.ptp(encoder(unknown), axis=0).tolist() == [0, 0, 0]
     labels = np.digitize(y, [-1, 1])
     assert fitted(X, labels, task="classification")[1].shape == (400, 4)
     assert fitted(X, labels > 0, task="classification")[1].shape == (400, 2)
-    assert fitted(X, np.column_stack([y, 1e200 * y]))[1].shape == (400, 3)
+    assert fitted(X, np.column_stack([y, 1e200 * y]))[1].shape == (400, 5)
+
+
+def test_ranks_are_those_of_repeated_rows():
+    y, w = np.array([3.0, 1.0, 1.0, 7.0]), np.array([2.0, 1.0, 3.0, 1.0])
+    np.testing.assert_allclose(ranks(y, None), [0.625, 0.25, 0.25, 0.875])
+    repeated = ranks(np.repeat(y, w.astype(int)), None)
+    np.testing.assert_allclose(np.repeat(ranks(y, w), w.astype(int)), repeated)
+
+
+def test_ranks_tell_levels_apart_where_a_few_rows_decide_the_mean():
+    rng = np.random.default_rng(0)
+    city = rng.integers(0, 20, 600)
+    y = np.where(city < 10, 1.0, 2.0) + 0.1 * rng.normal(size=600)
+    y[rng.permutation(600)[:12]] = 1e4
+    _, encoded = fitted(pd.DataFrame({"x": rng.normal(size=600), "city": city.astype(str)}), y)
+    by_mean, by_rank = (np.corrcoef(encoded[:, k], city >= 10)[0, 1] for k in (1, 2))
+    assert by_rank > 0.9 > 0.5 > by_mean
 
 
 def test_target_encodings_of_noise_say_nothing_in_training():

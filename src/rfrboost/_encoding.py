@@ -1,7 +1,7 @@
 """Fitting an encoder to a training table."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -47,27 +47,52 @@ def fit_encoder(
     table = read_table(X)
     y = np.asarray(y)
     if w is None or (w > 0).all():
-        return fit_present(table, targets(y, task), counts(w), rng)
+        return fit_present(table, targets(y, task, counts(w)), counts(w), rng)
     present = np.flatnonzero(w > 0)
-    Y = targets(y[present], task)
-    encoder, encoded = fit_present(table.rows(present), Y, counts(w[present]), rng)
+    w = counts(w[present])
+    Y = targets(y[present], task, w)
+    encoder, encoded = fit_present(table.rows(present), Y, w, rng)
     out = encoder.encode(table)
     out[present] = encoded
     return encoder, out
 
 
-def targets(y: np.ndarray, task: str) -> Array:
-    """What levels are encoded by, (n, k): the outputs, or whether a row is of a class.
+class Targets(NamedTuple):
+    """What levels are encoded by, (n, k), and how each of these columns is called."""
+
+    values: Array
+    suffixes: tuple[str, ...]
+
+
+def numbered(suffix: str, k: int) -> tuple[str, ...]:
+    """Names of k columns."""
+    return (suffix,) if k == 1 else tuple(f"{suffix} {i}" for i in range(k))
+
+
+def targets(y: np.ndarray, task: str, w: Array | None) -> Targets:
+    """The outputs and their ranks, or whether a row is of a class.
 
     Of two classes one is enough. Outputs are divided by a power of two, so that squares of any
-    of them stay finite; what is made of them is scaled afterwards.
+    of them stay finite; what is made of them is scaled afterwards. Where outputs have heavy tails
+    a few rows decide the mean of a level, and the mean of the ranks says more. (A row's own target
+    moves the ranks of the others by one place, which is all that it sees of it.)
     """
     if task == "regression":
         outputs = np.asarray(y, dtype=float).reshape(len(y), -1)
-        return np.ldexp(outputs, -np.frexp(np.abs(outputs).max(axis=0))[1])
+        small = np.ldexp(outputs, -np.frexp(np.abs(outputs).max(axis=0))[1])
+        names = numbered(" target", small.shape[1]) + numbered(" target rank", small.shape[1])
+        return Targets(np.column_stack([small, *(ranks(y, w) for y in small.T)]), names)
     classes, codes = np.unique(y, return_inverse=True)
     indicator = (codes[:, None] == np.arange(len(classes))).astype(float)
-    return indicator[:, 1:] if len(classes) == 2 else indicator
+    values = indicator[:, 1:] if len(classes) == 2 else indicator
+    return Targets(values, numbered(" target", values.shape[1]))
+
+
+def ranks(values: Array, w: Array | None) -> Array:
+    """The share of all weight that lies below each value, and half of that at it."""
+    _, codes = np.unique(values, return_inverse=True)
+    weight = np.bincount(codes, w).astype(float)
+    return ((np.cumsum(weight) - weight / 2) / weight.sum())[codes]
 
 
 def counts(w: Array | None) -> Array | None:
@@ -93,7 +118,7 @@ class Draft:
         return Encoder(table.names, table.shape[1], tuple(self.columns), stack(self.scales))
 
 
-def fit_present(table: Table, Y: Array, w: Array | None, rng: Generator) -> tuple[Encoder, Array]:
+def fit_present(table: Table, Y: Targets, w: Array | None, rng: Generator) -> tuple[Encoder, Array]:
     """The encoder and the encoded table; all weights are positive."""
     of_kind = columns_by_kind(table)
     draft = Draft()
@@ -129,18 +154,20 @@ def add_targets(
     table: Table,
     many: dict[int, list[str | None]],
     encoded: Array,
-    Y: Array,
+    Y: Targets,
     w: Array | None,
     rng: Generator,
 ) -> tuple[Encoder, Array]:
     """Target encodings of the columns with many levels, beside what there is."""
     codes = {j: level_codes(levels, table.column(j).texts()) for j, levels in many.items()}
-    folds = dealt(np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())]), Y, rng)
+    folds = dealt(
+        np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())]), Y.values, rng
+    )
     blocks = [encoded]
     for j, levels in many.items():
-        encoder, scales = fit_targets(j, levels, codes[j], Y, w)
+        encoder, scales = fit_targets(j, levels, codes[j], Y.values, Y.suffixes, w)
         draft.add(encoder, scales)
-        block = cross_fitted(codes[j], len(levels), Y, w, folds)
+        block = cross_fitted(codes[j], len(levels), Y.values, w, folds)
         stack(scales)(block)
         blocks.append(block)
     return draft.finished(table), np.hstack(blocks)

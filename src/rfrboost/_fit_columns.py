@@ -95,13 +95,16 @@ def fit_indicators(
 
 
 def fit_targets(
-    column: int, levels: list[str | None], codes: Indices, Y: Array, w: Array | None
+    column: int,
+    levels: list[str | None],
+    codes: Indices,
+    Y: Array,
+    suffixes: tuple[str, ...],
+    w: Array | None,
 ) -> Fitted:
     """Target encodings of a category with many levels."""
     values = frozen(target_means(codes, len(levels), Y, w))
-    k = values.shape[1]
-    suffixes = (" target",) if k == 1 else tuple(f" target {i}" for i in range(k))
-    scales = [fit_scale(values[codes, i], w) or NO_SCALE for i in range(k)]
+    scales = [fit_scale(values[codes, i], w) or NO_SCALE for i in range(len(suffixes))]
     return LevelColumn(column, tuple(levels), values, suffixes), scales
 
 

@@ -223,3 +223,10 @@ def test_two_real_tables(real, tmp_path, capsys):
     words += ["--protocol", "strict", "--models", "xgboost"]
     assert main(["defaults", *places, *words]) == 0
     assert "tuned" not in capsys.readouterr().out
+
+
+def test_the_shortest_of_short_fits_counts(monkeypatch):
+    clock = iter([0.0, 0.5, 1.0, 1.9])
+    monkeypatch.setattr(defaults.time, "perf_counter", clock.__next__)
+    assert defaults.shortest(0.7, lambda: None) == 0.5
+    assert defaults.shortest(2.1, lambda: pytest.fail("a long fit is not repeated")) == 2.1

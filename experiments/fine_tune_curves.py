@@ -52,9 +52,10 @@ def draw_table(axes: "Axes", name: str, rows: pd.DataFrame) -> None:
         axes.fill_between(mean.index, scores.min(), scores.max(), color=colour, alpha=0.2, lw=0)
         if start == "boosted":
             axes.axhline(mean.iloc[0], color=INK, ls=":", lw=1, label="RFRBoost, untrained")
-    # An untrained random network would set the scale of everything else.
-    seen = rows[(rows["epoch"] > 0) | (rows["start"] == "boosted")]["score"]
-    margin = 0.05 * (seen.max() - seen.min() or 1.0)
+    # The first epochs, which may go far astray, would set the scale of everything else.
+    late, begin = rows["epoch"] >= rows["epoch"].max() / 2, rows["epoch"] == 0
+    seen = rows[late | (begin & (rows["start"] == "boosted"))]["score"]
+    margin = 0.5 * (seen.max() - seen.min() or 1.0)
     axes.set(
         title=name,
         xlabel="epochs",

@@ -11,11 +11,12 @@ import rfrboost._bags as bags_module
 import rfrboost._kernel as kernel_module
 from rfrboost._bagged import Run
 from rfrboost._bags import bag
-from rfrboost._bumps import Bumps
+from rfrboost._bumps import Bumps, measured
 from rfrboost._kernel import (
     DualRidge,
     PrimalRidge,
     Trial,
+    bumps_between,
     bumps_in,
     choose,
     fit_kernel,
@@ -231,3 +232,12 @@ def test_memory_does_not_grow_with_rows_times_centres(monkeypatch):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 0.5 * len(bags.y) * bumps.width * np.dtype(np.float32).itemsize
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
+def test_bumps_among_rows_are_the_same_strip_by_strip(monkeypatch, mix):
+    monkeypatch.setattr("rfrboost._kernel.STRIP", 16)
+    X = default_rng(0).standard_normal((50, D))
+    bumps = Bumps(X, measured(X[:25], X[25:], np.eye(D), np.zeros(D)), 1.0, mix)
+    K = bumps_between(bumps, X, one_by_one)
+    np.testing.assert_allclose(K, bumps.between(X, X), atol=1e-5)

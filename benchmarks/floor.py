@@ -12,9 +12,9 @@ import numpy as np
 from numpy.random import default_rng
 from scipy.linalg.lapack import dpotrf, spotrf
 
-from rfrboost._blas import gram, product
-from rfrboost._network import PREDICT_ROWS, LayerFeatures, Network
-from rfrboost._rows import BLOCK_ROWS
+from rfrboost._model.network import PREDICT_ROWS, LayerFeatures, Network
+from rfrboost._numerics.blas import gram, product
+from rfrboost._numerics.sizes import BATCH_ROWS as BLOCK_ROWS
 
 
 def best_of(repeats: int, call: Callable[[], object]) -> float:

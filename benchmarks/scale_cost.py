@@ -11,10 +11,10 @@ from time import perf_counter
 
 import numpy as np
 
-from rfrboost._blas import gram, product
-from rfrboost._network import centered
-from rfrboost._rows import BLOCK_ROWS
-from rfrboost._spill import Spill, SpillFile
+from rfrboost._model.network import centered
+from rfrboost._numerics.blas import gram, product
+from rfrboost._numerics.sizes import BATCH_ROWS as BLOCK_ROWS
+from rfrboost._rows.spill import Spill, SpillFile
 
 DOUBLE = 8
 # Bytes of a row's bin and of its two keys, which both draws of a layer look at.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-import rfrboost._convex as convex
+import rfrboost._paper.heads as convex
 from benchmarks.cases import L2, Case
 from benchmarks.floor import best_of, fit_floor, predict_floor
 

@@ -16,7 +16,7 @@ from experiments.protocols import Fold, load_rows
 from experiments.scoring import METRICS, Scores
 
 if TYPE_CHECKING:
-    from rfrboost._torch_network import NetworkModule
+    from rfrboost._export.torch.network import NetworkModule
 
 BOOSTED, RANDOM = "boosted", "random"
 STARTS = (BOOSTED, RANDOM)
@@ -119,8 +119,8 @@ def one_run(
     """Train from the job's start with one learning rate."""
     import torch
 
-    from rfrboost._torch_network import NetworkModule, full_rank
-    from rfrboost._torch_training import Training, train
+    from rfrboost._export.torch.network import NetworkModule, full_rank
+    from rfrboost._export.torch.training import Training, train
     from rfrboost.torch import rows_of
 
     rows, chosen_by = (

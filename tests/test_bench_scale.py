@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from block_kit import regression_rows, small_chunks
+from block_rows import regression_rows, small_chunks
 
 from benchmarks.scale import COLUMNS, FILE_ROWS, write_rows
 from benchmarks.scale_cost import row_cost
 from rfrboost import RFRBoostRegressor, RowBlocks
-from rfrboost._spill import Spill
+from rfrboost._rows.spill import Spill
 
 
 def test_rows_are_written_once_each(tmp_path, monkeypatch):

@@ -177,7 +177,7 @@ def test_explain_finds_the_columns_that_matter(place, tmp_path):
 
 
 def test_info_says_what_is_inside_and_loads_nothing(place, monkeypatch):
-    monkeypatch.setattr("rfrboost._files.unpack", None)
+    monkeypatch.setattr("rfrboost._files.io.unpack", None)
     text = worked(rfrboost("info", place / "c.rfrboost")).out.decode()
     for piece in ("RFRBoostClassifier", "size, town, day", "1 numbers, 1 dates, 1 cat", "hi, lo"):
         assert piece in text

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from zoo import classification, regression
+from model_zoo import classification, regression
 
 from experiments import fine_tune, fine_tune_runs
 from experiments.fine_tune_runs import BOOSTED, RANDOM

@@ -1,15 +1,16 @@
 """Random feature representation boosting: deep random-feature networks in closed form."""
 
-from rfrboost._features import DenseFeatures, FeatureMap, Sampler
-from rfrboost._files import file_info, load
-from rfrboost._forms import ModelFileError
-from rfrboost._losses import Huber, Loss, Poisson, Quantile, SquaredError
-from rfrboost._rfnn import RFNNClassifier, RFNNRegressor
-from rfrboost._rfrboost import RFRBoostRegressor
-from rfrboost._rfrboost_classifier import RFRBoostClassifier
-from rfrboost._transformers import FourierFeatures, GaussianFeatures, SWIMFeatures
+from rfrboost._blocks.row_blocks import RowBlocks
+from rfrboost._estimators.classifier import RFRBoostClassifier
+from rfrboost._estimators.regressor import RFRBoostRegressor
+from rfrboost._estimators.rfnn import RFNNClassifier, RFNNRegressor
+from rfrboost._estimators.transformers import FourierFeatures, GaussianFeatures, SWIMFeatures
+from rfrboost._files.io import file_info, load
+from rfrboost._files.schema import ModelFileError
+from rfrboost._model.features import DenseFeatures, FeatureMap
+from rfrboost._model.losses import Huber, Loss, Poisson, Quantile, SquaredError
+from rfrboost._model.samplers import Sampler
 from rfrboost._version import __version__
-from rfrboost.row_blocks import RowBlocks
 
 __all__ = [
     "DenseFeatures",

@@ -9,21 +9,22 @@ from typing import Any, Self
 
 from sklearn.base import _fit_context
 
+from rfrboost._blocks.reader import BlockArrays, LabelledArrays, names_of
+from rfrboost._blocks.row_blocks import RowBlocks
+from rfrboost._dask.cluster import Cluster, answering, current_client
+from rfrboost._dask.partitions import Partitions, is_array, is_collection
+from rfrboost._dask.predict import lazily
+from rfrboost._dask.read import opened
+from rfrboost._estimators.base import NetworkEstimator
+from rfrboost._estimators.classifier import RFRBoostClassifier
+from rfrboost._estimators.large import Gathered, source_of
+from rfrboost._estimators.regressor import RFRBoostRegressor
+
 try:
     from distributed import Client
 except ImportError as error:
     raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from error
 
-from rfrboost._base import NetworkEstimator
-from rfrboost._block_arrays import BlockArrays, LabelledArrays, names_of
-from rfrboost._dask_cluster import Cluster, answering, current_client
-from rfrboost._dask_partitions import Partitions, is_array, is_collection
-from rfrboost._dask_predict import lazily
-from rfrboost._dask_rows import opened
-from rfrboost._large import Gathered, source_of
-from rfrboost._rfrboost import RFRBoostRegressor
-from rfrboost._rfrboost_classifier import RFRBoostClassifier
-from rfrboost.row_blocks import RowBlocks
 
 __all__ = ["DaskRFRBoostClassifier", "DaskRFRBoostRegressor"]
 
@@ -134,15 +135,16 @@ class DaskModel(NetworkEstimator):
             source.weighted = w is not None
             return source
 
-        partitions = Partitions(cluster, told(self._reads(RowBlocks([]))), X, y, w)
-        source = source_of(self, RowBlocks([]), self._reads, self._task, lambda _: partitions)
+        partitions = Partitions(cluster, told(self._reads(RowBlocks([]))), X, y, w, self._sizes)
+        source = source_of(self, RowBlocks([]), self._reads, self._task, lambda *_: partitions)
         if isinstance(source, Gathered):
             local = self._local(**self.get_params(deep=False))
+            local._sizes = self._sizes
             local.fit(source.X, source.y, source.w)
             # What an earlier fit knew, and this one does not, is forgotten.
             self.__dict__ = {**vars(local), "_client": self._client}
             return
-        self._fit_opened(opened(partitions, told(source)), source)
+        self._fit_opened(opened(partitions, told(source), self._sizes), source)
 
     def transform(self, X: Any) -> Any:
         """The learned representation; of a Dask collection lazily, block by block.

@@ -11,20 +11,24 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from rfrboost._estimators.base import NetworkEstimator, checked_weights
+from rfrboost._export.torch.network import NetworkModule, full_rank
+from rfrboost._export.torch.training import PARTS, Rows, Training, train
+from rfrboost._rows.targets import coded, weighted_rows
+from rfrboost._typing import Array
+
 try:
     import torch
 except ImportError as error:
     raise ImportError("rfrboost.torch needs PyTorch: pip install 'rfrboost[torch]'.") from error
 
-from rfrboost._base import NetworkEstimator, checked_weights
-from rfrboost._edge import coded, weighted_rows
-from rfrboost._torch_network import NetworkModule, full_rank
-from rfrboost._torch_training import PARTS, Rows, Training, train
-from rfrboost._typing import Array
 
 __all__ = ["fine_tune"]
 
+
 Model = TypeVar("Model", bound=NetworkEstimator)
+
+
 #: what a fit says of its own rows, and a model that has been trained since no longer has
 OF_THE_FIT = ("oof_prediction_", "oof_score_", "feature_importances_")
 

@@ -1,0 +1,1 @@
+"""Fits and predictions on the workers of a Dask cluster."""

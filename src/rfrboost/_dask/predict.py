@@ -1,0 +1,69 @@
+"""Predictions of Dask collections, when they are computed and where their rows are."""
+
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rfrboost._dask.partitions import is_array
+from rfrboost._estimators.base import NetworkEstimator
+
+
+def lazily(model: NetworkEstimator, method: str, X: Any) -> Any:
+    """``model.method(X)`` of a collection: an array of an array, a series or frame of a frame."""
+    check_is_fitted(model, "network_")
+    example = blank(model, method)
+    # A task of its own: every worker fetches the model once.
+    shared = dask.delayed(model, pure=False)
+    if not is_array(X):
+        validate_data(model, X._meta, reset=False, skip_check_array=True)
+        meta = framed(model, example, X._meta.iloc[:0])
+        return X.map_partitions(predicted_frame, shared, method, meta=meta)
+    if X.ndim != 2 or X.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"X has shape {X.shape}, but {type(model).__name__} was fitted on "
+            f"{model.n_features_in_} columns."
+        )
+    rows = X.rechunk({1: -1})
+    if example.ndim == 1:
+        return da.map_blocks(predicted, rows, shared, method, drop_axis=1, meta=example)
+    chunks = (rows.chunks[0], (example.shape[1],))
+    return da.map_blocks(predicted, rows, shared, method, chunks=chunks, meta=example)
+
+
+def blank(model: Any, method: str) -> np.ndarray:
+    """What the method gives for no rows."""
+    if method == "predict" and is_classifier(model):
+        return model.classes_[:0]
+    if method == "transform":
+        return np.empty((0, model._n_features_out))
+    outputs = len(model.network_.heads[-1].b)
+    if method == "predict_proba":
+        return np.empty((0, max(outputs, 2)))
+    return np.empty(0) if model._one_output() else np.empty((0, outputs))
+
+
+def predicted(X: Any, model: Any, method: str) -> np.ndarray:
+    """The prediction of one partition, which may be empty."""
+    if not len(X):
+        return blank(model, method)
+    return getattr(model, method)(X)
+
+
+def predicted_frame(X: Any, model: Any, method: str) -> Any:
+    """The same of a data frame, with its index."""
+    return framed(model, predicted(X, model, method), X)
+
+
+def framed(model: Any, values: np.ndarray, X: Any) -> Any:
+    """Predictions as a series or frame beside X. Columns of probabilities have classes' names."""
+    index = X.index
+    if values.ndim == 1:
+        return X._constructor_sliced(values, index=index, name="prediction")
+    columns = list(getattr(model, "classes_", range(values.shape[1])))
+    if len(columns) != values.shape[1]:
+        columns = list(range(values.shape[1]))
+    return X._constructor(values, index=index, columns=columns)

@@ -1,0 +1,198 @@
+"""RFRBoostRegressor: its parameters and their documentation."""
+
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from rfrboost._estimators.intervals import TrustedRegressor
+from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, recipe_for
+from rfrboost._model.losses import Loss
+from rfrboost._paper.boost import Recipe
+
+
+class RFRBoostRegressor(TrustedRegressor):
+    """Random feature representation boosting for regression.
+
+    With its defaults it needs no tuning: linear members, boosted ones and ones of bumps around the
+    training rows, in a metric that the boosted ones learn, are bagged over ``n_bags`` folds,
+    stopped by the rows they hold out, and weighted by them. Under 50 rows it is one network.
+
+    With ``n_layers`` a number it is the paper's algorithm. A residual network
+    Φ_t = Φ_{t−1} + η A_t f_t(x, Φ_{t−1}) is built layer by layer from random features f_t. A_t and
+    the linear head W_t solve convex problems,
+
+        (1/n) Σ w_i ‖y_i − W_tᵀΦ_t(x_i) − b‖² + l2_head·‖W_t‖²
+
+    for the head under squared error, and a regularised least squares for A_t.
+
+    Parameters
+    ----------
+    n_layers : int or "auto", default="auto"
+        T (0: linear in Φ₀). "auto" fits the ensemble: other parameters at "auto" are then chosen
+        by held-out rows, numbers kept. With a number here, "auto" there is the fixed value named.
+    strategy : {"gradient", "greedy"}, default="gradient"
+        "gradient" (Algorithm 2, any loss) fits the functional gradient and searches along it;
+        "greedy" (Algorithm 1, squared error) minimises the training objective over A_t.
+    step_matrix : {"dense", "diagonal", "scalar"}, default="dense"
+        The form of A_t under "greedy". The last two add the features from Φ and from x, each as
+        wide as Φ; ``n_features`` then has no effect.
+    loss : {"squared_error", "huber", "quantile", "poisson"} or Loss, default="squared_error"
+        "huber" is quadratic up to 1.345 robust standard deviations of y. An object derived from
+        :class:`rfrboost.Loss` may be passed.
+    quantile : float or sequence of rising floats, default=0.5
+        The level for ``loss="quantile"``. With several, as in (0.05, 0.5, 0.95), one fit predicts
+        all of them, a column each, and they never cross.
+    features : {"auto", "swim", "sparse", "gaussian", "uniform", "fourier"}, tuple or object
+        f_t; the default "auto" is "swim". "swim" neurons are placed between pairs of training
+        points, "sparse" ones too but see one to three columns each; "gaussian" ones have weights
+        and offsets N(0, scale²/D), "uniform" ones U(±scale/√D), "fourier" are cosines. The ensemble
+        has a family of members for each of ("swim", "sparse", "bumps"), or for those in a tuple.
+        Any scikit-learn transformer, or an object with ``n_rows`` and ``sample`` (see
+        :class:`rfrboost.Sampler`), works too.
+    n_features : int, (int, int) or "auto", default="auto"
+        p, or how many features from Φ and how many from x. An int is shared out evenly. The
+        ensemble's features are all of x, as many as these together. Fixed: (512, 512).
+    feature_scale : float or "auto", default="auto"
+        For SWIM the constant c: a neuron's pre-activation is −c and +c at its two points. For
+        the others the scale of the weights. "auto" is 0.5, but 0.7 for the
+        ensemble's first three layers and for its classifiers.
+    pair_sampling : {"gradient", "uniform"}, default="gradient"
+        SWIM pairs in proportion to ‖Δy‖/‖ΔΦ‖, or uniformly.
+    activation : {"tanh", "relu", "sigmoid", "sin", "cos"}, default="tanh"
+        σ, for all features but "fourier" and those of one's own.
+    initial : {"identity", "swim", "gaussian", "uniform"}, default="identity"
+        Φ₀.
+    initial_scale : float, default=None
+        ``feature_scale`` for Φ₀, where it should differ.
+    hidden_dim : int, default=None
+        D, the width of Φ, for an ``initial`` other than the identity (None: 512).
+    learning_rate : float, (float, float) or "auto", default="auto"
+        η, or (c, s) for the schedule η_t = c·t^(−s) of the regret bound. Fixed: 0.5.
+    l2_head : float or "auto", default="auto"
+        λ for W_t (in the ensemble, for the linear members), on the scale of a mean over rows. 0
+        means none. Fixed: 1e-3.
+    l2_step : float or "auto", default="auto"
+        λ for A_t, likewise. Under "greedy" its unit is that of y², as in the paper's objective.
+        Fixed: 1e-2.
+    normalize : bool, default=False
+        Standardise Φ after each layer, with the training rows' statistics.
+    metric : {"auto", "identity", "agop"}, default="auto"
+        How distances between inputs are measured where features of x are drawn. "identity" is the
+        paper's. "agop" learns it from the model itself: by the average outer product of the
+        gradients that the layers so far have, so that inputs that do not matter fade. "auto" is
+        "agop" in the ensemble; fixed: "identity".
+    preprocess : "auto" or None, default="auto"
+        Whether an automatic fit takes any table: numbers with heavy tails and holes, categories,
+        dates. An array that is standardised already is left as it is. A single network
+        (``n_layers`` a number) always takes X as it is: finite numbers, best standardised.
+    n_bags : int, default=5
+        Members of the ensemble, each of which holds out one of so many folds. With 1 there is one
+        member, which holds out a fifth of the rows.
+    max_seconds : float, default=None
+        A limit for an automatic fit, which then ends with the best it has.
+    sample_splitting : bool, default=False
+        Fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes. Equal rows may then
+        fall into different parts, so that weights are no longer the same as repeated rows.
+    random_state : int, RandomState or None, default=None
+        Same seed, same model. What is drawn depends on the rows and their weights, not on their
+        order.
+    warm_start : bool, default=False
+        Let ``fit`` add layers to a fitted model, up to ``n_layers``.
+    verbose : int, default=0
+        Show a progress bar.
+
+    Attributes
+    ----------
+    network_ : Network
+        The fitted model: frozen arrays. Of an ensemble, Φ are the members' predictions and the
+        head is their mean.
+    oof_prediction_ : ndarray
+        Of an ensemble: for every training row the prediction of what was fitted without it.
+    oof_score_ : float
+        R² of these predictions; with several quantile levels, what ``score`` says.
+    feature_importances_ : ndarray of shape (n_features_in,)
+        Of an ensemble: shares of the mean squared input gradient, columns in units of their
+        standard deviations.
+    history_ : list of dict
+        For every layer: ``layer``; ``loss``, the mean training loss (in an ensemble, the held-out
+        loss; ½‖y − ŷ‖² for squared error);
+        ``step_length``, α_t for the normalised gradient (greedy: 1, or the scalar A);
+        ``gradient_norm``, that of the functional gradient in L₂; ``seconds``.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfrboost import RFRBoostRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> RFRBoostRegressor(random_state=0).fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.5
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BOOST_CONSTRAINTS,
+        "strategy": [StrOptions({"gradient", "greedy"})],
+        "step_matrix": [StrOptions({"dense", "diagonal", "scalar"})],
+        "loss": [StrOptions({"squared_error", "huber", "quantile", "poisson"}), Loss],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
+    }
+
+    def __init__(
+        self,
+        n_layers: int | str = "auto",
+        *,
+        strategy: str = "gradient",
+        step_matrix: str = "dense",
+        loss: str | Loss = "squared_error",
+        quantile: Any = 0.5,
+        features: Any = "auto",
+        n_features: int | tuple[int, int] | str = "auto",
+        feature_scale: float | str = "auto",
+        pair_sampling: str = "gradient",
+        activation: str = "tanh",
+        initial: str = "identity",
+        initial_scale: float | None = None,
+        hidden_dim: int | None = None,
+        learning_rate: float | tuple[float, float] | str = "auto",
+        l2_head: float | str = "auto",
+        l2_step: float | str = "auto",
+        normalize: bool = False,
+        metric: str = "auto",
+        preprocess: str | None = "auto",
+        n_bags: int = 5,
+        max_seconds: float | None = None,
+        sample_splitting: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.n_layers = n_layers
+        self.strategy = strategy
+        self.step_matrix = step_matrix
+        self.loss = loss
+        self.quantile = quantile
+        self.features = features
+        self.n_features = n_features
+        self.feature_scale = feature_scale
+        self.pair_sampling = pair_sampling
+        self.activation = activation
+        self.initial = initial
+        self.initial_scale = initial_scale
+        self.hidden_dim = hidden_dim
+        self.learning_rate = learning_rate
+        self.l2_head = l2_head
+        self.l2_step = l2_step
+        self.normalize = normalize
+        self.metric = metric
+        self.preprocess = preprocess
+        self.n_bags = n_bags
+        self.max_seconds = max_seconds
+        self.sample_splitting = sample_splitting
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _recipe(self, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int) -> Recipe:
+        return recipe_for(self, loss, scale, n_rows, n_columns, seed)

@@ -1,0 +1,167 @@
+"""Feature maps as ONNX operators: every kind of map, and every activation."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rfrboost._export.onnx.graph import BOOL, DOUBLE, FLOAT, Graph, Value, absolute_differences, row
+from rfrboost._model.bumps import FARTHEST, ROUNDING, Bumps, single
+from rfrboost._model.features import DenseFeatures, FeatureMap
+from rfrboost._model.leaves import LocalSums, Splits
+from rfrboost._numerics.blas import column_scales, stretched
+from rfrboost._typing import Array
+
+INDEX = np.dtype(np.int64)
+
+
+ALONG_ROWS = np.array([1], dtype=np.int64)
+
+
+def shifted_sine(graph: Graph, z: Value) -> Value:
+    """cos z; in double precision runtimes have the sine only."""
+    return graph.op("Sin", graph.op("Add", z, row(np.pi / 2, z.dtype)))
+
+
+#: σ of every name
+ACTIVATIONS: dict[str, Callable[[Graph, Value], Value]] = {
+    "identity": lambda graph, z: z,
+    "tanh": lambda graph, z: graph.op("Tanh", z),
+    "relu": lambda graph, z: graph.op("Relu", z),
+    "sigmoid": lambda graph, z: graph.op("Sigmoid", z),
+    "sin": lambda graph, z: graph.op("Sin", z),
+    "cos": shifted_sine,
+}
+
+
+def features(graph: Graph, feature_map: FeatureMap, z: Value, dtype: np.dtype) -> Value:
+    """f(z) of rows z (n, D), computed in a precision."""
+    write = KINDS.get(type(feature_map))
+    if write is None:
+        raise ValueError(
+            f"Features of the class {type(feature_map).__name__} have no form in ONNX; those that "
+            "rfrboost draws itself have one."
+        )
+    return write(graph, feature_map, z, dtype)
+
+
+def dense_features(graph: Graph, feature_map: DenseFeatures, z: Value, dtype: np.dtype) -> Value:
+    """σ(zB + b)."""
+    # Constants keep the precision that they are stored in, for the sake of the file.
+    B, b = (
+        graph.cast(graph.constant(part), dtype)
+        for part in (feature_map.weights[:-1], feature_map.weights[-1:])
+    )
+    z = graph.op("Add", graph.op("MatMul", graph.cast(z, dtype), B), b)
+    return ACTIVATIONS[feature_map.activation](graph, z)
+
+
+def bumps(graph: Graph, feature_map: Bumps, z: Value, dtype: np.dtype) -> Value:
+    """(1 − mix)·exp(−euclidean/reach) + mix·exp(−absolute/reach)."""
+    mix = feature_map.mix
+    parts = [
+        bump(graph, measure(graph, feature_map, z, dtype), share, feature_map.reach)
+        for share, measure in ((1.0 - mix, euclidean), (mix, absolute))
+        if share > 0
+    ]
+    return parts[0] if len(parts) == 1 else graph.op("Add", *parts)
+
+
+def bump(graph: Graph, distance: Value, share: float, reach: float) -> Value:
+    """share·exp(−distance/reach)."""
+    height = graph.op("Exp", graph.op("Mul", distance, row(-1.0 / reach, distance.dtype)))
+    return height if share == 1 else graph.op("Mul", height, row(share, height.dtype))
+
+
+def euclidean(graph: Graph, feature_map: Bumps, z: Value, dtype: np.dtype) -> Value:
+    """‖(z − c)L‖ in units of its median."""
+    L, unit = feature_map.distances.L, feature_map.distances.euclidean_unit
+    in_metric = graph.op("Mul" if L.ndim == 1 else "MatMul", z, np.atleast_2d(L))
+    A = rounded(graph, graph.op("Div", in_metric, row(unit)))
+    B = single(stretched(feature_map.centres, L) / unit)
+    return graph.op("Sqrt", squares(graph, A, B, dtype))
+
+
+def absolute(graph: Graph, feature_map: Bumps, z: Value, dtype: np.dtype) -> Value:
+    """Σ|z_j − c_j|·scale_j, where columns of two values are squares over their span."""
+    distances, centres = feature_map.distances, feature_map.centres
+    scales, two = column_scales(distances.L) / distances.absolute_unit, distances.spans > 0
+    roots = np.sqrt(scales[two]) / np.sqrt(distances.spans[two])
+    parts = []
+    for columns, by, add_up in ((two, roots, squares), (~two, scales[~two], absolute_differences)):
+        if columns.any():
+            A, B = stretched_columns(graph, z, columns, by), single(centres[:, columns] * by)
+            parts.append(add_up(graph, A, B, dtype))
+    return parts[0] if len(parts) == 1 else graph.op("Add", *parts)
+
+
+def stretched_columns(graph: Graph, z: Value, columns: np.ndarray, by: Array) -> Value:
+    """Some of the columns, each in its own unit."""
+    which = np.flatnonzero(columns).astype(np.int64)
+    some = graph.op("Gather", z, which, attributes={"axis": 1})
+    return rounded(graph, graph.op("Mul", some, row(by)))
+
+
+def rounded(graph: Graph, z: Value) -> Value:
+    """Coordinates in single precision, none too large to square."""
+    return graph.cast(graph.op("Clip", z, np.array(-FARTHEST), np.array(FARTHEST)), FLOAT)
+
+
+def squares(graph: Graph, A: Value, B: Array, dtype: np.dtype) -> Value:
+    """Squared distances of rows; 0 where the model takes them for rounding.
+
+    Always in double precision at first: near centres ‖a‖² + ‖b‖² − 2ab still has digits left there.
+    """
+    wide = graph.cast(A, DOUBLE)
+    b = row(np.square(B.astype(float)).sum(axis=1))
+    a = graph.op("ReduceSum", graph.op("Mul", wide, wide), ALONG_ROWS)
+    norms = graph.op("Add", a, b)
+    product = graph.op("MatMul", wide, graph.cast(graph.constant(-2 * B.T), DOUBLE))
+    squared = graph.op("Add", product, norms)
+    least = graph.op("Mul", norms, row(float(ROUNDING)))
+    above = graph.op("Greater", squared, least, dtype=BOOL)
+    return graph.cast(graph.op("Where", above, squared, row(0.0), dtype=DOUBLE), dtype)
+
+
+def local_sums(graph: Graph, feature_map: LocalSums, z: Value, dtype: np.dtype) -> Value:
+    """Cᵀf + c of every row's own leaf: rows are taken out leaf by leaf, and put back together."""
+    where = leaf_numbers(graph, feature_map.splits, z)
+    places, sums = [], []
+    for j, leaf in enumerate(feature_map.leaves):
+        own = graph.op("Equal", where, np.array([[j]]), dtype=BOOL)
+        found = graph.op("NonZero", own, dtype=INDEX)
+        place = graph.op(
+            "Gather", graph.op("Transpose", found), np.array([0]), attributes={"axis": 1}
+        )
+        rows = graph.op("GatherND", z, place)
+        F = graph.cast(bumps(graph, leaf.bumps, rows, dtype), DOUBLE)
+        C = graph.cast(graph.constant(leaf.C), DOUBLE)
+        sums.append(graph.op("Add", graph.op("MatMul", F, C), row(leaf.c)))
+        places.append(place)
+    nothing = graph.op(
+        "MatMul", z, np.zeros((feature_map.splits.directions.shape[1], feature_map.width))
+    )
+    every = [graph.op("Concat", *parts, attributes={"axis": 0}) for parts in (places, sums)]
+    return graph.op("ScatterND", nothing, *every)
+
+
+def leaf_numbers(graph: Graph, splits: Splits, z: Value) -> Value:
+    """The leaf of every row, down the tree level by level."""
+    along = graph.op("MatMul", z, np.ascontiguousarray(splits.directions.T))
+    right = graph.cast(graph.op("Greater", along, row(splits.thresholds), dtype=BOOL), INDEX)
+    first = graph.op("Gather", right, np.array([0]), attributes={"axis": 1})
+    node = graph.op("Mul", first, np.array([[0]]))
+    for _ in range(splits.n_leaves.bit_length() - 1):
+        turn = graph.op("GatherElements", right, node, attributes={"axis": 1})
+        node = graph.op(
+            "Add", graph.op("Add", graph.op("Mul", node, np.array([[2]])), turn), np.array([[1]])
+        )
+    return graph.op("Sub", node, np.array([[len(splits.thresholds)]]))
+
+
+#: how each kind of map is written
+KINDS: dict[type, Callable[[Graph, Any, Value, np.dtype], Value]] = {
+    DenseFeatures: dense_features,
+    Bumps: bumps,
+    LocalSums: local_sums,
+}

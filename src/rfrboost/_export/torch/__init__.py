@@ -1,0 +1,1 @@
+"""A fitted model as a PyTorch module, and its training there."""

@@ -1,0 +1,203 @@
+"""Feature maps as PyTorch modules, and back."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rfrboost._model.bumps import FARTHEST, ROUNDING, Bumps
+from rfrboost._model.features import DenseFeatures, FeatureMap
+from rfrboost._model.leaves import Leaf, LocalSums
+from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.blas import column_scales
+from rfrboost._typing import Array
+
+#: σ of every name
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda z: z,
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "sigmoid": torch.sigmoid,
+    "sin": torch.sin,
+    "cos": torch.cos,
+}
+
+
+# Differences, not products: near centres those have no digits left.
+EXACT = "donot_use_mm_for_euclid_dist"
+
+
+def tensor(array: Array | float) -> Tensor:
+    """A copy in double precision."""
+    return torch.tensor(np.asarray(array, dtype=float))
+
+
+def array(value: Tensor, dtype: np.dtype | type = np.float64) -> Array:
+    """A frozen copy for a network."""
+    return frozen(value.detach().cpu().numpy().astype(dtype))
+
+
+def redraw(parameter: Tensor, fan_in: int) -> None:
+    """Draw a parameter as PyTorch's linear layers do."""
+    nn.init.uniform_(parameter, -(fan_in**-0.5), fan_in**-0.5)
+
+
+class DenseMap(nn.Module):
+    """σ(zB + b)."""
+
+    def __init__(self, source: DenseFeatures) -> None:
+        super().__init__()
+        self.source = source
+        self.weight = nn.Parameter(tensor(source.weights[:-1]))
+        self.bias = nn.Parameter(tensor(source.weights[-1]))
+
+    def forward(self, z: Tensor) -> Tensor:
+        return ACTIVATIONS[self.source.activation](z @ self.weight + self.bias)
+
+    def numpy(self) -> DenseFeatures:
+        """The map as it is now."""
+        weights = torch.vstack([self.weight, self.bias])
+        return DenseFeatures(array(weights, self.source.dtype), self.source.activation)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for parameter in (self.weight, self.bias):
+            redraw(parameter, len(self.weight))
+
+
+class BumpsMap(nn.Module):
+    """Bumps around centres; the metric stays what it is."""
+
+    metric: Tensor
+    scales: Tensor
+    two: Tensor
+
+    def __init__(self, source: Bumps) -> None:
+        super().__init__()
+        self.source = source
+        distances = source.distances
+        scales, two = column_scales(distances.L) / distances.absolute_unit, distances.spans > 0
+        spans = np.where(two, distances.spans, 1.0)
+        self.centres = nn.Parameter(tensor(source.centres))
+        self.register_buffer("metric", tensor(distances.L / distances.euclidean_unit))
+        self.register_buffer("scales", tensor(np.where(two, np.sqrt(scales / spans), scales)))
+        self.register_buffer("two", torch.tensor(two))
+
+    def forward(self, z: Tensor) -> Tensor:
+        reach, mix = self.source.reach, self.source.mix
+        total: Any = 0.0
+        if mix < 1:
+            total = (1 - mix) * torch.exp(-self._euclidean(z) / reach)
+        if mix > 0:
+            total = total + mix * torch.exp(-self._absolute(z) / reach)
+        return total
+
+    def _euclidean(self, z: Tensor) -> Tensor:
+        diagonal = self.metric.ndim == 1
+        A, B = (X * self.metric if diagonal else X @ self.metric for X in (z, self.centres))
+        return distance(single(A), single(B))
+
+    def _absolute(self, z: Tensor) -> Tensor:
+        A, B = (single(X * self.scales) for X in (z, self.centres))
+        two = self.two
+        return torch.cdist(A[:, ~two], B[:, ~two], p=1.0) + distance(A[:, two], B[:, two]) ** 2
+
+    def numpy(self) -> Bumps:
+        """The map as it is now."""
+        return replace(self.source, centres=array(self.centres, np.float32))
+
+    def reset_parameters(self) -> None:
+        """Draw all centres anew, as unlike training rows as random weights are."""
+        nn.init.normal_(self.centres)
+
+
+class LeafMap(nn.Module):
+    """Cᵀf + c of a leaf's bumps."""
+
+    def __init__(self, source: Leaf) -> None:
+        super().__init__()
+        self.dtype = source.C.dtype
+        self.bumps = BumpsMap(source.bumps)
+        self.C, self.c = nn.Parameter(tensor(source.C)), nn.Parameter(tensor(source.c))
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.bumps(z) @ self.C + self.c
+
+    def numpy(self) -> Leaf:
+        """The leaf as it is now."""
+        return Leaf(self.bumps.numpy(), array(self.C, self.dtype), array(self.c))
+
+    def reset_parameters(self) -> None:
+        """Draw the coefficients anew; the bumps draw their own."""
+        redraw(self.C, len(self.C))
+        redraw(self.c, len(self.C))
+
+
+class LocalMap(nn.Module):
+    """Every row by the leaf it falls into; the tree stays what it is."""
+
+    directions: Tensor
+    thresholds: Tensor
+    leaves: Any
+
+    def __init__(self, source: LocalSums) -> None:
+        super().__init__()
+        self.source = source
+        self.register_buffer("directions", tensor(source.splits.directions))
+        self.register_buffer("thresholds", tensor(source.splits.thresholds))
+        self.leaves = nn.ModuleList(LeafMap(leaf) for leaf in source.leaves)
+
+    def forward(self, z: Tensor) -> Tensor:
+        where = self._leaf_numbers(z)
+        total = z.new_zeros((len(z), self.source.width))
+        for j in where.unique().tolist():
+            own = torch.nonzero(where == j)[:, 0]
+            total = total.index_copy(0, own, self.leaves[j](z[own]))
+        return total
+
+    def _leaf_numbers(self, z: Tensor) -> Tensor:
+        right = (z @ self.directions.T > self.thresholds).long()
+        node = torch.zeros((len(z), 1), dtype=torch.long, device=z.device)
+        for _ in range(self.source.splits.n_leaves.bit_length() - 1):
+            node = 2 * node + 1 + right.gather(1, node)
+        return node[:, 0] - len(self.thresholds)
+
+    def numpy(self) -> LocalSums:
+        """The map as it is now."""
+        return LocalSums(self.source.splits, tuple(leaf.numpy() for leaf in self.leaves))
+
+    def reset_parameters(self) -> None:
+        """Leaves draw their own."""
+
+
+def distance(A: Tensor, B: Tensor) -> Tensor:
+    """‖a − b‖ of rows; 0 where the model takes it for rounding."""
+    lengths = torch.cdist(A, B, compute_mode=EXACT)
+    least = float(ROUNDING) * ((A**2).sum(dim=1)[:, None] + (B**2).sum(dim=1))
+    return lengths * (lengths.detach() ** 2 > least)
+
+
+def single(z: Tensor) -> Tensor:
+    """Coordinates rounded to single precision, as the model has them."""
+    return z.clamp(-FARTHEST, FARTHEST).float().to(z.dtype)
+
+
+def module_of(source: FeatureMap) -> Any:
+    """The module of a feature map."""
+    kind = KINDS.get(type(source))
+    if kind is None:
+        raise ValueError(
+            f"Features of the class {type(source).__name__} have no form in PyTorch; those that "
+            "rfrboost draws itself have one."
+        )
+    return kind(source)
+
+
+KINDS: dict[type, Callable[[Any], nn.Module]] = {
+    DenseFeatures: DenseMap,
+    Bumps: BumpsMap,
+    LocalSums: LocalMap,
+}

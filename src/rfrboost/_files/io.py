@@ -1,0 +1,113 @@
+"""``load`` and ``file_info``: model files, read without trusting them."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rfrboost._estimators.classifier import RFRBoostClassifier
+from rfrboost._estimators.regressor import RFRBoostRegressor
+from rfrboost._estimators.rfnn import RFNNClassifier, RFNNRegressor
+from rfrboost._estimators.saving import SavedEstimator, from_state
+from rfrboost._estimators.transformers import FourierFeatures, GaussianFeatures, SWIMFeatures
+from rfrboost._files.container import header_length, read_header, unpack
+from rfrboost._files.schema import ModelFileError
+
+ESTIMATORS: dict[str, type[SavedEstimator]] = {
+    cls.__name__: cls
+    for cls in (
+        RFRBoostRegressor,
+        RFRBoostClassifier,
+        RFNNRegressor,
+        RFNNClassifier,
+        SWIMFeatures,
+        GaussianFeatures,
+        FourierFeatures,
+    )
+}
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The fitted estimator that ``save`` wrote to a file.
+
+    Nothing in the file is run or imported. A file that is cut short, altered, from a later format
+    or not a model file at all is refused. Needs the package safetensors
+    (``pip install 'rfrboost[files]'``).
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    estimator
+        As it was saved: parameters, predictions to the bit, history.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be used; the message says why.
+    """
+    with opened(path) as stream:
+        header_of(stream)  # before the rest is read, which may be anything and of any length
+        stream.seek(0)
+        state = unpack(stream.read())
+        cls = ESTIMATORS.get(state["estimator"])
+        if cls is None:
+            raise ModelFileError(f"it holds an unknown estimator {state['estimator'][:80]!r}")
+        return from_state(cls, state)
+
+
+def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a model file says about itself; only its header is read.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    dict
+        ``format``; ``version``, that of rfrboost which wrote it; ``estimator``, the name of its
+        class; ``parameters``; ``fitted``, its state with ``{"array": name}`` in place of arrays;
+        ``arrays``, their types and shapes by name; ``checksum``, which only :func:`load` compares;
+        ``bytes``, the size of the file.
+
+    Raises
+    ------
+    ModelFileError
+        If it is not a complete model file of a known format.
+    """
+    with opened(path) as stream:
+        document, table = header_of(stream)
+        arrays = {n: {"dtype": e["dtype"], "shape": e["shape"]} for n, e in table.items()}
+        return {**document, "arrays": arrays, "bytes": size_of(stream)}
+
+
+def header_of(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The document and the table of arrays, without reading further."""
+    first = stream.read(8)
+    return read_header(first, stream.read(header_length(first)), size_of(stream))
+
+
+def size_of(stream: BinaryIO) -> int:
+    """The size of an open file."""
+    return os.fstat(stream.fileno()).st_size
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """The file, if it is one; whatever is wrong with what is read from it becomes a sentence."""
+    path = Path(path)
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ModelFileError("it is not a file")  # a pipe would never end
+        # Unbuffered, so that no more is read than asked for.
+        with open(path, "rb", buffering=0) as stream:
+            yield stream
+    except ModelFileError as error:
+        raise ModelFileError(f"Cannot load {path}: {error}.") from error
+    except (RecursionError, MemoryError) as error:
+        raise ModelFileError(f"Cannot load {path}: it is too large or too deep.") from error

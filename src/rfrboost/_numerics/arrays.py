@@ -1,0 +1,42 @@
+"""TODO _numerics.arrays."""
+
+import numpy as np
+from numpy.random import Generator
+
+from rfrboost._numerics.sizes import BATCH_ROWS
+from rfrboost._typing import Array, Indices
+
+
+def frozen(array: Array) -> Array:
+    """The array, contiguous and read-only: fitted models never change."""
+    array = np.ascontiguousarray(array)
+    array.flags.writeable = False
+    return array
+
+
+def largest_entry(A: Array) -> float:
+    """max|A|, without the copy that np.abs makes."""
+    return float(max(A.max(), -A.min()))
+
+
+def content_order(x: Array, y: Array, rng: Generator) -> Indices:
+    """An order of rows that depends on their content alone: by a random projection of x, then y."""
+    x_key, y_key = (projection(A, rng.standard_normal(A.shape[1:])) for A in (x, y))
+    return np.lexsort((y_key, x_key))
+
+
+def projection(A: Array, direction: Array) -> Array:
+    """A number for every row, the same for equal rows: each is summed by itself in a fixed way."""
+    keys = np.empty(len(A))
+    for begin in range(0, len(A), BATCH_ROWS):
+        s = slice(begin, begin + BATCH_ROWS)
+        keys[s] = (np.ascontiguousarray(A[s]) * direction).sum(axis=1)
+    return keys
+
+
+def hashed(keys: Array) -> Array:
+    """Numbers in [0, 1) that have nothing to do with each other, the same for equal keys."""
+    bits = (keys + 0.0).view(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return (bits >> np.uint64(11)) / 2.0**53

@@ -1,0 +1,255 @@
+"""Sufficient statistics of a weighted least-squares problem.
+
+Every sub-problem of the method is a sum over rows, so a pass over row blocks leaves these few
+small matrices, and solvers see nothing else.
+
+Solve (G + sI) X = B for a symmetric positive semi-definite G, and never raise.
+
+First a Cholesky factorisation, in single precision where that is accurate enough to refine
+from. Where G + sI is singular to working precision, the eigenvalues decide what can be
+solved for, and the rest of the solution is zero.
+"""
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.linalg.blas import dsymm, dsymv, dsyr
+
+from rfrboost._numerics.blas import gram, potrf, potrs, product
+from rfrboost._typing import Array
+
+# A variance below this share of the mean square is the rounding error of their difference.
+CONSTANT_SHARE = 1e-13
+
+
+class Moments:
+    """Σw, Σw·f, Σw·r, Σw·ffᵀ, Σw·frᵀ and Σw·rrᵀ over rows (f, r) with weights w.
+
+    ``ff`` holds its lower triangle only. Single-precision features are multiplied in single
+    precision block by block and summed in double (see :mod:`rfrboost._numerics.precision`).
+    """
+
+    def __init__(self, n_features: int, n_outputs: int, rr: bool = True) -> None:
+        self.weight = 0.0
+        self.f = np.zeros(n_features)
+        self.r = np.zeros(n_outputs)
+        self.ff = np.zeros((n_features, n_features), order="F")
+        self.fr = np.zeros((n_features, n_outputs))
+        # Where outputs are many and nobody asks for it, Σw·rrᵀ would be most of the work.
+        self.rr: Any = np.zeros((n_outputs, n_outputs)) if rr else None
+
+    def add(self, F: Array, R: Array, w: Array | None) -> None:
+        """Take in a block of rows."""
+        R1 = np.ones((len(R), R.shape[1] + 1), order="F")
+        R1[:, :-1] = R
+        if w is not None:
+            root = np.sqrt(w)[:, None]
+            F, R1 = F * root.astype(F.dtype), R1 * root
+        r1f = product(R1.astype(F.dtype, copy=False).T, F)
+        # Single-precision products of a block are summed in double.
+        np.add(self.ff, gram(F), out=self.ff)
+        self.fr += r1f[:-1].T
+        self.f += r1f[-1]
+        rr1 = product(R1.T, R1 if self.rr is not None else R1[:, -1:])
+        self.r += rr1[:-1, -1]
+        self.weight += rr1[-1, -1]
+        if self.rr is not None:
+            self.rr += rr1[:-1, :-1]
+
+    def take(self, part: "Moments") -> None:
+        """Take in the rows of another."""
+        self.weight += part.weight
+        self.f += part.f
+        self.r += part.r
+        self.ff += part.ff
+        self.fr += part.fr
+        if self.rr is not None:
+            self.rr += part.rr
+
+    def repeat(self, times: int) -> None:
+        """As if every r stood side by side with itself so many times; Σw·rrᵀ is not kept."""
+        self.r, self.fr, self.rr = np.tile(self.r, times), np.tile(self.fr, (1, times)), None
+
+    def center(self) -> None:
+        """Turn second moments into those about the mean: what an intercept leaves to fit.
+
+        In place, since ``ff`` is the largest matrix there is; the sums f and r stay as they are.
+        A feature that does not vary leaves rounding noise behind, which is set to zero.
+        """
+        about_zero = np.diag(self.ff).copy()
+        self.ff = dsyr(-1.0 / self.weight, self.f, lower=1, a=self.ff, overwrite_a=1)
+        self.fr -= np.outer(self.f, self.r) / self.weight
+        if self.rr is not None:
+            self.rr -= np.outer(self.r, self.r) / self.weight
+        constant = np.diag(self.ff) <= CONSTANT_SHARE * about_zero
+        if constant.any():
+            self.ff[constant] = 0.0
+            self.ff[:, constant] = 0.0
+            self.fr[constant] = 0.0
+
+
+def merged(parts: Iterable[Moments]) -> Moments:
+    """The moments of all rows of several."""
+    first, *others = parts
+    total = copy(first)
+    for name in ("f", "r", "ff", "fr", "rr"):
+        own = getattr(first, name)
+        setattr(total, name, None if own is None else own.copy(order="K"))
+    for part in others:
+        total.take(part)
+    return total
+
+
+# A pivot below this share of its diagonal entry is rounding noise, per unit of dimension.
+PIVOT_NOISE = 8 * np.finfo(float).eps
+
+
+# Relative residual a refined solution must reach: far below the error of a single-precision G.
+REFINED = 1e-8
+
+
+REFINEMENTS = 8
+
+
+KERNEL_REFINED = 1e-4
+
+
+# Rows of a single-precision matrix that are taken to double precision at a time.
+DOUBLE_COLUMNS = 512
+
+
+def solve(G: Array, s: float, B: Array, single: bool = False) -> Array:
+    """X = (G + sI)⁻¹B; ``G`` is given by its lower triangle in Fortran order.
+
+    ``single`` allows a single-precision factorisation, refined against the double-precision
+    ``G`` until it is as accurate as a double-precision one.
+    """
+    X = _solve_refined(G, s, B) if single else None
+    X = X if X is not None else _solve_cholesky(G, s, B)
+    return X if X is not None else _solve_spectral(G, s, B)
+
+
+def _shifted(G: Array, s: float, dtype: type[np.floating]) -> Array:
+    """A Fortran-ordered copy of G + sI to factorise in place."""
+    A = G.astype(dtype, order="F")
+    np.einsum("ii->i", A)[...] += dtype(s)
+    return A
+
+
+def _solve_cholesky(G: Array, s: float, B: Array) -> Array | None:
+    L = _shifted(G, s, np.float64)
+    if not potrf(L) or not _well_determined(L, G, s):
+        return None
+    X = potrs(L, B)
+    return X if np.isfinite(X).all() else None
+
+
+def _well_determined(L: Array, G: Array, s: float) -> bool:
+    """Whether every pivot stands clear of rounding noise (invariant to scaling of columns)."""
+    pivots, diagonal = np.diag(L) ** 2, np.diag(G) + s
+    return bool(np.all(pivots > PIVOT_NOISE * len(G) * diagonal))
+
+
+def _solve_refined(G: Array, s: float, B: Array) -> Array | None:
+    """Single-precision Cholesky as the solver of an iterative refinement; None if it stalls."""
+    L = _shifted(G, s, np.float32)
+    return _refined(L, lambda X: multiply(G, X), s, B) if potrf(L) else None
+
+
+def _refined(
+    L: Array, times: Callable[[Array], Array], s: float, B: Array, goal: float = REFINED
+) -> Array | None:
+    """The solution by corrections through a single-precision factor ``L``; None if they stall."""
+    X, residual = np.zeros_like(B), B
+    size = whole = norm(B)
+    for _ in range(REFINEMENTS):
+        if size <= goal * whole:
+            return X
+        # Scaled to size one, because residuals shrink below what single precision can hold.
+        X = X + size * potrs(L, residual / size)
+        residual = B - times(X) - s * X
+        size, previous = norm(residual), size
+        if not size < 0.5 * previous:
+            return None
+    return None
+
+
+def solve_kernel(K: Array, held: slice, s: float, B: Array) -> Array:
+    """X = (K' + sI)⁻¹B, K' a symmetric single-precision K without its rows and columns ``held``.
+
+    A single-precision factor, refined with products summed in double until the residual is below
+    any noise in B; ``solve`` where that stalls. K itself stays as it is: it may be large.
+    """
+    L = without(K, held)
+    np.einsum("ii->i", L)[...] += np.float32(s)
+    positive = potrf(L)
+
+    def times(X: Array) -> Array:
+        zeros = np.zeros((held.stop - held.start, X.shape[1]))
+        whole = np.vstack([X[: held.start], zeros, X[held.start :]])
+        moved = in_double(K, whole)
+        return np.vstack([moved[: held.start], moved[held.stop :]])
+
+    X = _refined(L, times, s, B, KERNEL_REFINED) if positive else None
+    return X if X is not None else solve(without(K, held).astype(float), s, B)
+
+
+def without(K: Array, held: slice) -> Array:
+    """A symmetric matrix without some rows and columns, in Fortran order, by copies of blocks."""
+    K = K if K.flags.f_contiguous else K.T
+    a, b, n = held.start, held.stop, len(K)
+    A = np.empty((n - b + a, n - b + a), K.dtype, order="F")
+    for columns, to in ((slice(0, a), slice(0, a)), (slice(b, n), slice(a, None))):
+        A[:a, to] = K[:a, columns]
+        A[a:, to] = K[b:, columns]
+    return A
+
+
+def in_double(K: Array, X: Array) -> Array:
+    """K·X for a symmetric K, taken to double precision some columns at a time."""
+    K = K if K.flags.f_contiguous else K.T
+    starts = range(0, len(K), DOUBLE_COLUMNS)
+    return np.vstack([product(K[:, i : i + DOUBLE_COLUMNS].astype(float).T, X) for i in starts])
+
+
+def norm(A: Array) -> float:
+    """The Frobenius norm (numpy's would wake the threads of another BLAS)."""
+    return float(np.sqrt(np.einsum("ij,ij->", A, A)))
+
+
+def multiply(G: Array, B: Array) -> Array:
+    """G·B for a symmetric G given by its lower triangle; column by column while they are few."""
+    if B.shape[1] > 4:
+        return dsymm(1.0, G, B, lower=1)
+    return np.column_stack([dsymv(1.0, G, b, lower=1) for b in B.T])
+
+
+def _solve_spectral(G: Array, s: float, B: Array) -> Array:
+    """The solution on the numerical range of G + sI, after scaling its diagonal to one."""
+    root = np.sqrt(np.maximum(np.diag(G) + s, 0.0))
+    scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+    A = scale[:, None] * _shifted(G, s, np.float64) * scale
+    values, vectors = eigh(A, lower=True, overwrite_a=True, check_finite=False)
+    kept = values > PIVOT_NOISE * len(G) * max(values[-1], 0.0)
+    V = vectors[:, kept]
+    return scale[:, None] * (V @ ((V.T @ (scale[:, None] * B)) / values[kept][:, None]))
+
+
+def solve_shifts(G: Array, shifts: Array, B: Array, single: bool = False) -> Array:
+    """Column k of X solves (G + shifts[k]·I) x = B[:, k].
+
+    A factorisation a shift while they are few; one spectral decomposition when that is less
+    work (eigh costs about sixteen Cholesky factorisations).
+    """
+    if len(shifts) <= 16:
+        columns = [solve(G, s, B[:, [k]], single) for k, s in enumerate(shifts)]
+        return np.hstack(columns) if columns else np.zeros_like(B)
+    values, V = eigh(np.asfortranarray(G), lower=True, check_finite=False)
+    denominators = np.maximum(values, 0.0)[:, None] + shifts
+    floor = PIVOT_NOISE * len(G) * max(values[-1], 0.0)
+    solvable = denominators > floor
+    inverse = np.divide(1.0, denominators, out=np.zeros_like(denominators), where=solvable)
+    return V @ (inverse * (V.T @ B))

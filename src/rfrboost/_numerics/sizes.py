@@ -1,0 +1,57 @@
+"""How many rows are taken at a time, and the numbers of rows at which a fit changes its method.
+
+:class:`Sizes` is handed down from the estimators to everything that needs one of its numbers, so
+that a test can fit a few rows as if they were many. Models depend on ``chunk_rows`` and
+``batch_rows`` by rounding only.
+"""
+
+from dataclasses import dataclass
+
+# Squares of inputs up to this size, and products of two squares, stay finite in float64.
+LARGEST_INPUT = 1e60
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers of rows, bytes or matrix entries; the defaults were chosen by timing fits."""
+
+    #: rows whose features are computed at a time: 4,096 × 1,024 float32 features are 16 MB, few
+    #: enough for a processor's cache to help and many enough for a fast matrix product
+    batch_rows: int = 4096
+    #: rows of a chunk, over which sums are taken; the unit that is streamed from disk or sent to a
+    #: Dask worker
+    chunk_rows: int = 65_536
+    #: bytes of features kept between the two passes of a layer over the rows; the features of
+    #: batches beyond that are computed twice
+    cached_bytes: int = 2**29
+    #: rows from which on a Gram matrix in single precision saves enough time, times features
+    single_precision_entries: int = 2**20
+    #: bins that rows are sorted into by their first key, when rows are drawn from many chunks
+    draw_bins: int = 2**16
+    #: rows that are sorted at a time when rows are drawn
+    sorted_rows: int = 2**21
+    #: rows times entries of the head up to which a convex head is solved to its last digits
+    exact_head_entries: int = 2**16
+    #: iterations of L-BFGS for a convex head
+    head_iterations: int = 300
+    #: rows from which on members share their draws of random features: below, a row's label would
+    #: be felt in features that are tested on that row
+    shared_draw_rows: int = 2000
+    #: rows up to which every row is the centre of a bump
+    most_centres: int = 5000
+    #: centres that are drawn where rows are more than that and are not cut into leaves
+    drawn_centres: int = 2500
+    #: rows of a kernel matrix that one thread computes at a time
+    kernel_strip_rows: int = 512
+    #: held-out rows that a leaf needs of every member, to choose its settings by
+    leaf_held_out_rows: int = 50
+    #: rows up to which row blocks and Dask collections are gathered and fitted in memory
+    gathered_rows: int = 50_000
+    #: rows that a first look at row blocks or partitions keeps
+    sampled_rows: int = 65_536
+
+
+#: what every estimator uses
+SIZES = Sizes()
+# For helpers whose results do not depend on it at all.
+BATCH_ROWS = SIZES.batch_rows

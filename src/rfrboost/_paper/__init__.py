@@ -1,0 +1,1 @@
+"""The paper's algorithms: representation boosting, greedy and by gradients."""

@@ -1,0 +1,197 @@
+"""How a layer's linear map A_t is fitted: Step 1 of Algorithms 1 and 2."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rfrboost._model.losses import Loss
+from rfrboost._model.network import DiagonalStep, Head, LayerFeatures, LowRankStep
+from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.blas import product
+from rfrboost._numerics.least_squares import Moments, solve
+from rfrboost._numerics.precision import gram_dtype
+from rfrboost._paper.line_search import minimize_convex
+from rfrboost._paper.sandwich import sandwich_dense, sandwich_diagonal, sandwich_scalar
+from rfrboost._rows.chunks import Chunk, Chunks, Sums, weights_of
+from rfrboost._typing import Array
+
+# ε of the line search, for the paper's α_t.
+SEARCH_PENALTY = 1e-5
+
+
+@dataclass(frozen=True)
+class FittedStep:
+    """A_t (with α_t in it), α_t itself, and the norm of the functional gradient it follows.
+
+    ``known`` says that rows have the step's outputs, where the line search computed them.
+    """
+
+    step: LowRankStep | DiagonalStep
+    alpha: float
+    gradient_norm: float
+    known: bool = False
+
+
+class StepRule(Protocol):
+    """A way to fit A_t."""
+
+    @property
+    def added(self) -> bool:
+        """Whether features of Φ and of x are summed to width D instead of put side by side."""
+
+    def dtype(self, features: LayerFeatures, head: Head) -> type[np.floating]:
+        """The precision in which this layer's features and their Gram matrix are safe."""
+
+    def fit(self, chunks: Chunks, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
+        """A_t, given the features and the head of the layer before."""
+
+
+def residual_moments(chunk: Chunk, features: LayerFeatures, head: Head, loss: Loss) -> Moments:
+    """Moments of (f_t, r), r the negative gradient of the loss in the raw prediction."""
+    total = Moments(features.width, len(head.b))
+    for rows in chunk.fitting_batches():
+        F = chunk.features(rows, features)
+        total.add(F, -loss.gradient(head(chunk.phi[rows]), chunk.y[rows]), chunk.weights(rows))
+    return total
+
+
+def functional_gradient_norm(moments: Moments, W: Array) -> float:
+    """‖W∇l‖ in L₂(μ̂), from the gradient's own moments."""
+    return float(np.sqrt(max(np.sum((W.T @ W) * moments.rr), 0.0) / moments.weight))
+
+
+@dataclass(frozen=True)
+class GradientStep:
+    """Algorithm 2: regress the negative functional gradient on f_t, then search along the fit.
+
+    The functional gradient G = RWᵀ has rank at most d and ridge regression is linear in its
+    target, so R (d columns) is regressed on f_t and A_t = W Cᵀ/‖W‖². That factor, like the
+    √n/‖G‖ of Theorem theoremConstrainedLeastSquaresL2Dmu, is undone by the line search; it makes
+    the raw prediction move by about the residual, whatever the size of W. The step length
+    reported is the paper's α_t, for the gradient normalised as in the theorem.
+    """
+
+    l2: float
+    added = False
+
+    def dtype(self, features: LayerFeatures, head: Head) -> type[np.floating]:
+        return gram_dtype(self.l2, features.width, features.bound)
+
+    def fit(self, chunks: Chunks, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
+        moments = chunks.total(residual_moments, features, head, loss)
+        norm = functional_gradient_norm(moments, head.W)
+        moments.center()
+        C = solve(moments.ff, moments.weight * self.l2, moments.fr, features.dtype == np.float32)
+        c = (moments.r - moments.f @ C) / moments.weight
+        size = float(np.linalg.norm(head.W)) or 1.0
+        W = head.W / size
+        step = LowRankStep(frozen(C.astype(features.dtype)), frozen(c), W / size)
+        to_paper = norm / size / size
+        if loss.quadratic:
+            alpha = self._exact_alpha(moments, C, W)
+            return FittedStep(step.scaled(alpha), alpha * to_paper, norm)
+        chunks.set("outputs", step_outputs, features, step)
+        chunks.set("moves", step_moves, W.T @ W)
+        chunks.set("raw", raw_predictions, head)
+        alpha = self._searched_alpha(chunks, loss, to_paper)
+        return FittedStep(step.scaled(alpha), alpha * to_paper, norm, chunks.remembers)
+
+    def _exact_alpha(self, moments: Moments, C: Array, W: Array) -> float:
+        """α = ⟨R, F̂⟩ / ‖F̂‖² for the fitted move F̂ = (FC + c)WᵀW, from central moments alone.
+
+        The scalar sandwich at λ = 0; CᵀFᵀFC follows from the normal equations of C.
+        """
+        n, M = moments.weight, W.T @ W
+        of_mean = np.outer(moments.r, moments.r) / n
+        with_residual = moments.fr.T @ C + of_mean
+        with_itself = C.T @ moments.fr - n * self.l2 * (C.T @ C) + of_mean
+        size = float(np.sum((M @ M) * with_itself))
+        return float(np.sum(M * with_residual)) / size if size > 0 else 0.0
+
+    def _searched_alpha(self, chunks: Chunks, loss: Loss, to_paper: float) -> float:
+        """α = argmin (1/n) Σ w·l(raw + α(FC + c)WᵀW, y) + εα_t², by safeguarded Newton.
+
+        The small penalty is what keeps α finite where the move separates the classes.
+        """
+        weight = chunks.total(fitting_weight).values[0]
+        penalty = 2 * SEARCH_PENALTY * to_paper**2 * weight
+
+        def derivatives(alpha: float) -> tuple[float, float]:
+            slope, curvature = chunks.total(slope_sums, alpha, penalty, loss).values[0]
+            return float(slope), float(curvature)
+
+        return minimize_convex(derivatives)
+
+
+def step_outputs(chunk: Chunk, features: LayerFeatures, step: LowRankStep) -> Array:
+    """FC + c on every row."""
+    outputs = np.empty((chunk.size, step.C.shape[1]), order="F")
+    for rows in chunk.batches():
+        outputs[rows] = step.outputs(chunk.features(rows, features))
+    return outputs
+
+
+def step_moves(chunk: Chunk, M: Array) -> Array:
+    """How raw predictions move along the step, M being WᵀW."""
+    return product(chunk.outputs, M)
+
+
+def raw_predictions(chunk: Chunk, head: Head) -> Array:
+    """Every row's raw prediction Wᵀφ + b."""
+    raw = np.empty((chunk.size, len(head.b)), order="F")
+    for rows in chunk.batches():
+        raw[rows] = head(chunk.phi[rows])
+    return raw
+
+
+def fitting_weight(chunk: Chunk) -> Sums:
+    """Σw over the rows that fit this layer."""
+    batches = list(chunk.fitting_batches())
+    w = weights_of(chunk)
+    return Sums(sum(float(w[rows].sum()) for rows in batches))
+
+
+def slope_sums(chunk: Chunk, alpha: float, penalty: float, loss: Loss) -> Sums:
+    """Slope and curvature along the step, with those of the penalty in the first chunk's."""
+    total = np.array([alpha, 1.0]) * (penalty if chunk.first == 0 else 0.0)
+    for rows in chunk.fitting_batches():
+        move = chunk.moves[rows]
+        pair = loss.slope_and_curvature(chunk.raw[rows] + alpha * move, chunk.y[rows], move)
+        w = chunk.weights(rows)
+        total += [p.sum() if w is None else w @ p for p in pair]
+    return Sums(total)
+
+
+@dataclass(frozen=True)
+class GreedyStep:
+    """Algorithm 1: A_t minimises the training objective itself, a sandwiched least squares."""
+
+    l2: float
+    matrix: str
+
+    @property
+    def added(self) -> bool:
+        return self.matrix != "dense"
+
+    def dtype(self, features: LayerFeatures, head: Head) -> type[np.floating]:
+        if self.added:
+            return np.float64
+        # In units of FᵀF the penalty is λ/s², s the head's largest singular value.
+        largest = max(float(np.linalg.norm(head.W, 2)), 1e-100)
+        l2 = min(self.l2, 1e100) / largest / largest
+        return gram_dtype(l2, features.width, features.bound)
+
+    def fit(self, chunks: Chunks, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
+        moments = chunks.total(residual_moments, features, head, loss)
+        norm = functional_gradient_norm(moments, head.W)
+        if self.matrix == "dense":
+            single = features.dtype == np.float32
+            C, U = sandwich_dense(moments, head.W, self.l2, single)
+            c = frozen(np.zeros(C.shape[1]))
+            step = LowRankStep(frozen(C.astype(features.dtype)), c, frozen(U))
+            return FittedStep(step, 1.0, norm)
+        if self.matrix == "diagonal":
+            return FittedStep(DiagonalStep(sandwich_diagonal(moments, head.W, self.l2)), 1.0, norm)
+        a = sandwich_scalar(moments, head.W, self.l2)
+        return FittedStep(DiagonalStep(np.full(features.width, a)), a, norm)

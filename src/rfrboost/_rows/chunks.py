@@ -1,0 +1,346 @@
+"""Training rows in chunks: the interface between a fit and its data.
+
+Every sub-problem of the method is a sum over rows. A fit asks for such sums (``Chunks.total``) and
+has values set for every row (``Chunks.set``), each by a function of one :class:`Chunk`. Whether the
+chunks are in memory (:class:`InMemory`), on disk or on the workers of a Dask cluster, the fit does
+not know. Rows are cut into chunks of ``Sizes.chunk_rows`` from the first row on, and a chunk is
+visited in batches of ``Sizes.batch_rows``; sums are taken in a fixed order, so that a fit gives the
+same bits wherever its rows are.
+
+The functions are top-level functions and their arguments plain data, so that they can be sent to
+other processes.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from threading import local
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from rfrboost._model.network import LayerFeatures
+from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.sizes import SIZES, Sizes
+from rfrboost._typing import Array, Indices
+
+# Parts that are added one after the other before their sum is passed on, in a tree of sums.
+FAN_IN = 8
+
+
+class Spare(local):
+    """One array for each thread."""
+
+    array: Array | None = None
+
+
+class FeatureCache:
+    """The features of the present layer, kept between its two passes over the rows.
+
+    One cache serves all rows of a fit. The features of the first rows are kept, up to
+    ``most_bytes``; those of later rows are computed again in the second pass, in a buffer that
+    each thread has one of. Arrays are reused from layer to layer.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._kept: dict[tuple[int, int], Array] = {}
+        self._computed: set[tuple[int, int]] = set()
+        self._of: object = None
+        self._spare = Spare()
+
+    def features(
+        self,
+        of: Any,
+        rows: tuple[int, int],
+        compute: Callable[[Array], None],
+    ) -> Array:
+        """The features of the rows from ``rows[0]`` up to ``rows[1]``, an array (rows, width).
+
+        ``of`` is the feature map, whose ``width`` and ``dtype`` the array has; another map than
+        before empties the cache. ``compute`` writes the features into the array it is given.
+        """
+        if of is not self._of:
+            self._of = of
+            self._computed = set()
+        shape = (rows[1] - rows[0], of.width)
+        if rows[1] * of.width * of.dtype.itemsize > self.most_bytes:
+            out = self._spare.array = buffer_like(self._spare.array, shape, of.dtype)
+            compute(out)
+            return out
+        out = self._kept[rows] = buffer_like(self._kept.get(rows), shape, of.dtype)
+        if rows not in self._computed:
+            compute(out)
+            self._computed.add(rows)
+        return out
+
+
+def buffer_like(old: Array | None, shape: tuple[int, int], dtype: np.dtype) -> Array:
+    """The old array if it has this shape and dtype, else a new one, in Fortran order."""
+    if old is not None and old.shape == shape and old.dtype == dtype:
+        return old
+    return np.empty(shape, dtype, order="F")
+
+
+class Chunk:
+    """Consecutive training rows; ``first`` is the number of the first one among all rows.
+
+    ``x`` (n, D+1) and ``phi`` (n, width+1) are homogeneous: their last column is one. ``y`` is
+    (n, k), ``w`` (n,) or None. The other arrays exist only while they are needed: ``raw``,
+    ``outputs`` and ``moves`` within a step; ``x_key``, ``y_key`` and ``code`` once rows can be
+    drawn. For sample splitting, ``parts`` is the number of equal runs that the rows are cut into
+    and ``part`` the run that the present layer is fitted on.
+    """
+
+    x: Array
+    y: Array
+    w: Array | None
+    phi: Array
+    raw: Array
+    outputs: Array
+    moves: Array
+    x_key: Array
+    y_key: Array
+    code: Indices
+
+    def __init__(
+        self,
+        first: int,
+        size: int,
+        cache: FeatureCache,
+        sizes: Sizes = SIZES,
+        parts: int = 1,
+    ) -> None:
+        self.first = first
+        self.size = size
+        self.sizes = sizes
+        self.parts = parts
+        self.part = 0
+        self._cache = cache
+
+    def batches(self, first: int = 0, stop: int | None = None) -> Iterator[slice]:
+        """The places of all rows, or of those from ``first`` up to ``stop``, a batch each."""
+        stop = self.size if stop is None else stop
+        for begin in range(first, stop, self.sizes.batch_rows):
+            yield slice(begin, min(begin + self.sizes.batch_rows, stop))
+
+    def fitting_batches(self) -> Iterator[slice]:
+        """The rows that the present layer is fitted on: all, or its part under sample splitting."""
+        size = self.size // self.parts
+        return self.batches(self.part * size, (self.part + 1) * size)
+
+    def weights(self, rows: slice) -> Array | None:
+        """The weights of a batch, if rows have weights."""
+        return None if self.w is None else self.w[rows]
+
+    def features(self, rows: slice, layer: LayerFeatures) -> Array:
+        """f_t of a batch, computed once per layer as far as the cache has room."""
+        numbers = (self.first + rows.start, self.first + rows.stop)
+        return self._cache.features(
+            layer, numbers, lambda out: layer(self.phi[rows], self.x[rows], out)
+        )
+
+    def at(self, name: str, rows: Indices) -> Array:
+        """The values that some of the rows have under a name."""
+        return getattr(self, name)[rows]
+
+
+class Chunks(Protocol):
+    """All training rows, in chunks."""
+
+    @property
+    def facts(self) -> "Facts":
+        """Number, weight and extremes of the rows as they came."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """The numbers of rows that are taken at a time."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether Φ, once set, is kept; otherwise it is computed again whenever it is needed."""
+
+    def total(self, function: Callable[..., Any], *args: Any) -> Any:
+        """The sum of ``function(chunk, *args)`` over all chunks, in the order of :class:`TreeSum`.
+
+        What the function returns has a method ``take(other)`` that adds another of its kind.
+        """
+
+    def set(self, name: str, function: Callable[..., Any], *args: Any) -> None:
+        """Set ``chunk.name = function(chunk, *args)`` in all chunks, now or when it is needed.
+
+        The function may read the chunk's other values, and the former value of ``x``, ``y`` or
+        ``phi``, which it may change in place.
+        """
+
+
+class RunningSum:
+    """A sum by ``take``, and the number of parts in it."""
+
+    def __init__(self) -> None:
+        self.total: Any = None
+        self.count = 0
+
+    def add(self, part: Any) -> None:
+        self.count += 1
+        if self.total is None:
+            self.total = part
+        else:
+            self.total.take(part)
+
+
+class TreeSum:
+    """A sum taken in groups of eight consecutive parts, then in groups of eight sums, and so on.
+
+    Several machines can add their own groups, and a single machine rounds as they do.
+    """
+
+    def __init__(self) -> None:
+        self.levels = [RunningSum()]
+
+    def add(self, part: Any) -> None:
+        """Add the next part, which may be changed in place."""
+        for level, running in enumerate(self.levels):
+            running.add(part)
+            if running.count < FAN_IN:
+                return
+            part = running.total
+            self.levels[level] = RunningSum()
+        self.levels.append(RunningSum())
+        self.levels[-1].add(part)
+
+    def total(self) -> Any:
+        """The sum of all parts, once the last one has been added."""
+        for below, above in pairwise(self.levels):
+            if below.count:
+                above.add(below.total)
+        return self.levels[-1].total
+
+
+class Sums:
+    """Several sums that are taken together, each with +."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def take(self, part: "Sums") -> None:
+        self.values = tuple(a + b for a, b in zip(self.values, part.values, strict=True))
+
+
+@dataclass
+class Facts:
+    """Of rows before anything is set: their number, Σw, Σw·x, and every column's extremes."""
+
+    n_rows: int
+    weight: float
+    x_sum: Array
+    x_low: Array
+    x_high: Array
+    y_low: Array
+    y_high: Array
+
+    def take(self, part: Self) -> None:
+        """Add the facts of other rows."""
+        self.n_rows += part.n_rows
+        self.weight += part.weight
+        self.x_sum = self.x_sum + part.x_sum
+        self.x_low = np.minimum(self.x_low, part.x_low)
+        self.x_high = np.maximum(self.x_high, part.x_high)
+        self.y_low = np.minimum(self.y_low, part.y_low)
+        self.y_high = np.maximum(self.y_high, part.y_high)
+
+    @property
+    def x_mean(self) -> Array:
+        """The weighted mean of the rows.
+
+        Subtracting it changes neither SWIM features nor a head with an intercept, and keeps
+        differences of large numbers out of every product.
+        """
+        return frozen(self.x_sum / self.weight)
+
+    def largest_from(self, mean: Array) -> Array:
+        """max|x − mean| of every column, rounded as the differences themselves are."""
+        return np.maximum(self.x_high - mean, mean - self.x_low)
+
+
+def facts_of(chunk: Chunk) -> Facts:
+    """The facts of one chunk."""
+    x = chunk.x
+    w = chunk.w
+    return Facts(
+        n_rows=len(x),
+        weight=len(x) if w is None else float(w.sum()),
+        x_sum=x.sum(axis=0, dtype=float) if w is None else w @ x,
+        x_low=x.min(axis=0).astype(float),
+        x_high=x.max(axis=0).astype(float),
+        y_low=chunk.y.min(axis=0),
+        y_high=chunk.y.max(axis=0),
+    )
+
+
+class InMemory:
+    """Chunks of arrays X (n, D), y (n, k) and weights w (n,) or None.
+
+    With ``parts`` above 1 (sample splitting) all rows are one chunk.
+    """
+
+    remembers = True
+
+    def __init__(
+        self, X: Array, y: Array, w: Array | None, parts: int = 1, sizes: Sizes = SIZES
+    ) -> None:
+        self.sizes = sizes
+        rows_each = sizes.chunk_rows if parts == 1 else len(y)
+        cache = FeatureCache(sizes.cached_bytes)
+        self.chunks = []
+        for first in range(0, len(y), rows_each):
+            rows = slice(first, first + rows_each)
+            chunk = Chunk(first, len(y[rows]), cache, sizes, parts)
+            chunk.x = X[rows]
+            chunk.y = y[rows]
+            chunk.w = None if w is None else w[rows]
+            self.chunks.append(chunk)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Must be asked for before anything is set."""
+        return self.total(facts_of)
+
+    def total(self, function: Callable[..., Any], *args: Any) -> Any:
+        tree = TreeSum()
+        for chunk in self.chunks:
+            tree.add(function(chunk, *args))
+        return tree.total()
+
+    def set(self, name: str, function: Callable[..., Any], *args: Any) -> None:
+        for chunk in self.chunks:
+            setattr(chunk, name, function(chunk, *args))
+
+
+def thinned_targets(chunks: Chunks) -> tuple[Array, Array]:
+    """Targets and weights of all rows, or of evenly spaced ones beyond one chunk's worth of rows.
+
+    For statistics that need targets side by side, such as medians.
+    """
+    every = -(-chunks.facts.n_rows // chunks.sizes.chunk_rows)
+    y, w = chunks.total(every_nth_target, every).values
+    return (y[0], w[0]) if len(y) == 1 else (np.concatenate(y), np.concatenate(w))
+
+
+def every_nth_target(chunk: Chunk, n: int) -> Sums:
+    """Targets and weights of the chunk's rows whose numbers among all rows are multiples of n."""
+    some = slice(-chunk.first % n, None, n)
+    return Sums([chunk.y[some]], [weights_of(chunk)[some]])
+
+
+def weights_of(chunk: Chunk) -> Array:
+    """The chunk's weights; ones if it has none."""
+    return np.ones(chunk.size) if chunk.w is None else chunk.w
+
+
+def weighted_sums(values: Array, w: Array | None) -> Sums:
+    """Σw·v over rows v of an array (n, k), and Σw."""
+    if w is None:
+        return Sums(values.sum(axis=0), len(values))
+    return Sums(np.multiply(values, w[:, None]).sum(axis=0), w.sum())

@@ -1,0 +1,1 @@
+"""From data frames to arrays of numbers: columns read, encoded and scaled."""

@@ -1,0 +1,174 @@
+"""Bags: who holds out which rows."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.random import default_rng
+
+import rfrboost._auto.bags as bags_module
+from rfrboost._auto.bags import SINGLE, bag, bag_apart
+from rfrboost._model.network import centered
+
+SIZES = st.integers(5, 80)
+BAGS = st.integers(1, 9)
+QUICK = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+def rows(n, seed=0, outputs=1):
+    rng = default_rng(seed)
+    x = centered(rng.standard_normal((n, 3)), np.zeros(3))
+    return x, rng.standard_normal((n, outputs)), rng.uniform(0.5, 2.0, n)
+
+
+def one_hot(n, classes, seed=0):
+    """Labels of unequal classes, some of them tiny."""
+    rng = default_rng(seed)
+    return np.eye(classes)[np.minimum(rng.geometric(0.5, n) - 1, classes - 1)]
+
+
+def fold_numbers(bags):
+    """The fold of every row, in the order of the bags."""
+    return np.concatenate([np.full(f.stop - f.start, k) for k, f in enumerate(bags.folds)])
+
+
+@QUICK
+@given(n=SIZES, n_bags=BAGS, seed=st.integers(0, 99))
+@example(n=5, n_bags=9, seed=0)
+def test_every_row_is_in_exactly_one_fold_and_folds_are_of_one_size(n, n_bags, seed):
+    x, y, w = rows(n, seed)
+    bags = bag(x, y, w, n_bags, False, default_rng(0))
+    assert len(fold_numbers(bags)) == n
+    assert [f.start for f in bags.folds] == [0, *(f.stop for f in bags.folds[:-1])]
+    sizes = np.bincount(fold_numbers(bags))
+    assert len(sizes) == min(n_bags if n_bags > 1 else SINGLE, n)
+    assert sizes.max() - sizes.min() <= 1
+    assert len(bags.members) == min(n_bags, n)
+
+
+@QUICK
+@given(n=SIZES, n_bags=BAGS, classes=st.integers(2, 5), seed=st.integers(0, 99))
+def test_every_class_is_shared_out_evenly(n, n_bags, classes, seed):
+    x, _, _ = rows(n, seed)
+    y = one_hot(n, classes, seed)
+    bags = bag(x, y, None, n_bags, True, default_rng(0))
+    for labels in bags.y.T:
+        counts = np.bincount(fold_numbers(bags), weights=labels)
+        assert counts.max() - counts.min() <= 1
+    sizes = np.bincount(fold_numbers(bags))
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_two_classes_in_one_column_are_shared_out_too():
+    x, _, _ = rows(53)
+    y = (default_rng(0).random((53, 1)) < 0.2).astype(float)
+    bags = bag(x, y, None, 5, True, default_rng(0))
+    counts = np.bincount(fold_numbers(bags), weights=bags.y[:, 0])
+    assert counts.max() - counts.min() <= 1
+
+
+@pytest.mark.parametrize("strata", [False, True])
+def test_the_order_of_rows_does_not_matter(strata):
+    x, y, w = rows(61)
+    y = one_hot(61, 3) if strata else y
+    order = default_rng(1).permutation(61)
+    here = bag(x, y, w, 5, strata, default_rng(0))
+    there = bag(x[order], y[order], w[order], 5, strata, default_rng(0))
+    np.testing.assert_array_equal(here.x, there.x)
+    np.testing.assert_array_equal(here.y, there.y)
+    # The mean that weights are divided by is summed in the order they come in.
+    np.testing.assert_allclose(here.w, there.w, rtol=1e-14)
+    assert here.folds == there.folds
+    np.testing.assert_array_equal(here.origin[order], there.origin)
+
+
+def test_the_seed_matters():
+    x, y, _ = rows(61)
+    here, there = (bag(x, y, None, 5, False, default_rng(seed)) for seed in (0, 1))
+    assert not np.array_equal(here.x, there.x)
+
+
+def test_origin_leads_back_to_the_rows_as_they_came():
+    x, y, w = rows(40)
+    bags = bag(x, y, w, 4, False, default_rng(0))
+    np.testing.assert_array_equal(bags.x[bags.origin], x)
+    np.testing.assert_array_equal(bags.y[bags.origin], y)
+    np.testing.assert_allclose(bags.w[bags.origin], w / w.mean(), rtol=1e-14)
+    assert bags.w.mean() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("n_bags", [1, 2, 5])
+def test_training_and_held_out_rows_by_the_fold_of_every_row(n_bags):
+    x, y, _ = rows(37)
+    bags = bag(x, y, None, n_bags, False, default_rng(0))
+    fold, number = fold_numbers(bags), np.arange(37)
+    for k in bags.members:
+        np.testing.assert_array_equal(bags.training(k), number[fold != k])
+    held = np.concatenate([number[fold == k] for k in bags.members])
+    np.testing.assert_array_equal(bags.held_out(), held)
+    raw = default_rng(0).standard_normal((37, len(bags.members), 2))
+    expected = np.array([raw[i, fold[i]] for i in held])
+    np.testing.assert_array_equal(bags.out_of_fold(raw), expected)
+
+
+def test_blocks_cover_all_rows_and_cross_no_fold(monkeypatch):
+    monkeypatch.setattr(bags_module, "BLOCK_ROWS", 4)
+    x, y, _ = rows(37)
+    bags = bag(x, y, None, 3, False, default_rng(0))
+    fold = fold_numbers(bags)
+    seen = []
+    for k, block in bags.blocks():
+        assert 0 < block.stop - block.start <= 4
+        assert (fold[block] == k).all()
+        seen += range(block.start, block.stop)
+    assert seen == list(range(37))
+
+
+def test_members_share_draws_where_rows_are_many(monkeypatch):
+    x, y, _ = rows(30)
+    alone = bag(x, y, None, 3, False, default_rng(0))
+    assert alone.groups == ((0,), (1,), (2,))
+    np.testing.assert_array_equal(alone.seen((1,)), alone.training(1))
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 30)
+    shared = bag(x, y, None, 3, False, default_rng(0))
+    assert shared.groups == ((0, 1, 2),)
+    np.testing.assert_array_equal(shared.seen((0, 1, 2)), np.arange(30))
+    single = bag(x, y, None, 1, False, default_rng(0))
+    np.testing.assert_array_equal(single.seen(single.groups[0]), single.training(0))
+
+
+def test_rows_given_to_stop_by_are_those_held_out():
+    x, y, w = rows(30)
+    x_val, y_val, _ = rows(12, seed=5)
+    bags = bag_apart(x, y, w, (x_val, y_val), default_rng(0))
+    assert bags.members == (0,)
+    by_first = np.argsort(bags.y[bags.held_out(), 0])
+    expected = np.argsort(y_val[:, 0])
+    np.testing.assert_array_equal(bags.x[bags.held_out()][by_first], x_val[expected])
+    train = bags.training(0)
+    assert sorted(bags.y[train, 0]) == sorted(y[:, 0])
+    # A given row to stop by weighs as much as an average row to fit.
+    assert bags.w[bags.held_out()] == pytest.approx(bags.w[train].mean())
+
+
+def test_rows_are_drawn_in_proportion_to_weight():
+    x, y, _ = rows(10)
+    w = np.arange(1.0, 11.0)
+    bags = bag(x, y, w, 2, False, default_rng(0))
+    among = bags.training(0)
+    drawn = bags.draw(among, 20_000, default_rng(0))
+    shares = np.bincount(drawn, minlength=10) / 20_000
+    expected = np.zeros(10)
+    expected[among] = bags.w[among] / bags.w[among].sum()
+    np.testing.assert_allclose(shares, expected, atol=0.02)
+
+
+def test_a_sample_is_of_different_rows_and_prefers_heavy_ones():
+    x, y, _ = rows(40)
+    w = np.where(np.arange(40) < 5, 1e6, 1.0)
+    bags = bag(x, y, w, 2, False, default_rng(0))
+    everything = np.arange(40)
+    sample = bags.sample(everything, 12, default_rng(0))
+    assert len(set(sample)) == 12
+    assert set(bags.origin[:5]) <= set(sample)
+    np.testing.assert_array_equal(bags.sample(everything, 40, default_rng(0)), everything)

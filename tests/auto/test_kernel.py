@@ -1,0 +1,243 @@
+"""Kernel members: ridge regression on bumps, against its normal equations written out."""
+
+import tracemalloc
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+
+import rfrboost._auto.bags as bags_module
+import rfrboost._auto.kernel as kernel_module
+from rfrboost._auto.bags import bag
+from rfrboost._auto.kernel import (
+    DualRidge,
+    PrimalRidge,
+    Trial,
+    bumps_between,
+    bumps_in,
+    choose,
+    fit_kernel,
+    refined_penalty,
+)
+from rfrboost._auto.members import Run
+from rfrboost._model.bumps import Bumps, measured
+from rfrboost._model.network import centered
+from rfrboost._numerics.least_squares import solve_kernel
+from rfrboost._numerics.threads import one_by_one
+
+RUN = Run(one_by_one, partial(float, "inf"), print)
+NO_TIME = Run(one_by_one, partial(float, 0), print)
+D = 3
+
+
+def table(n=90, n_bags=3, weighted=False, outputs=2, seed=0):
+    """Bags of a smooth target."""
+    rng = default_rng(seed)
+    X = rng.standard_normal((n, D))
+    y = np.column_stack([np.sin(X[:, 0] + k) * X[:, 1] for k in range(outputs)])
+    y += 0.1 * rng.standard_normal(y.shape)
+    w = rng.uniform(0.2, 3.0, n) if weighted else None
+    return bag(centered(X, np.zeros(D)), y, w, n_bags, False, default_rng(1))
+
+
+def shaped(bags, group, mix=0.5, reach=1.0):
+    """Bumps around all rows that the group sees."""
+    spans = np.zeros(D)
+    shape = bumps_in(bags, group, np.eye(D), spans, default_rng(2))
+    return Bumps(shape.centres, shape.distances, reach, mix)
+
+
+def by_hand(bags, bumps, member, penalty):
+    """C over all centres and c: argmin Σ w(y − c − KC)² + s·CᵀMC with c the weighted mean of y."""
+    X, train = bags.x[:, :-1], bags.training(member)
+    K = bumps.between(X[train], bumps.centres).astype(float)
+    M = bumps.between(bumps.centres, bumps.centres).astype(float)
+    w = bags.w[train][:, None]
+    mean = (w * bags.y[train]).sum(axis=0) / w.sum()
+    C = np.linalg.lstsq(
+        K.T @ (w * K) + penalty * M, K.T @ (w * (bags.y[train] - mean)), rcond=1e-12
+    )
+    return C[0], mean
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_dual_ridge_is_the_minimum_of_its_objective(monkeypatch, shared, weighted):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
+    bags = table(weighted=weighted)
+    for group in bags.groups:
+        bumps = shaped(bags, group)
+        problem = DualRidge(bags, group, bumps, one_by_one)
+        for k in group:
+            fit = problem.fit(k, 0.05)
+            C, mean = by_hand(bags, bumps, k, 0.05)
+            held = bags.x[bags.folds[k], :-1]
+            expected = bumps.between(held, bumps.centres) @ C + mean
+            np.testing.assert_allclose(fit.held_out, expected, atol=2e-4)
+            np.testing.assert_allclose(fit.c, mean, atol=1e-12)
+            from_parts = bumps.between(held, bumps.centres) @ fit.C + fit.c
+            np.testing.assert_allclose(fit.held_out, from_parts, atol=1e-5)
+
+
+def test_rows_a_member_holds_out_have_no_coefficient(monkeypatch):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
+    bags = table()
+    problem = DualRidge(bags, bags.groups[0], shaped(bags, bags.groups[0]), one_by_one)
+    for k in bags.members:
+        C = problem.fit(k, 0.1).C
+        assert not C[bags.folds[k]].any()
+        assert C[bags.training(k)].all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_primal_ridge_is_the_minimum_of_its_objective(monkeypatch, weighted):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
+    monkeypatch.setattr(kernel_module, "MOST_CENTRES", 20)
+    monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 15)
+    monkeypatch.setattr(kernel_module, "CHUNK", 7)
+    bags = table(weighted=weighted)
+    bumps = shaped(bags, bags.groups[0])
+    assert bumps.width == 15
+    problem = PrimalRidge(bags, bags.groups[0], bumps, one_by_one)
+    for k in bags.members:
+        fit = problem.fit(k, 0.05)
+        C, mean = by_hand(bags, bumps, k, 0.05)
+        np.testing.assert_allclose(fit.c, mean, atol=1e-12)
+        expected = bumps.between(bags.x[bags.folds[k], :-1], bumps.centres) @ C + mean
+        np.testing.assert_allclose(fit.held_out, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_with_every_row_a_centre_primal_and_dual_agree(monkeypatch, weighted):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
+    bags = table(weighted=weighted)
+    bumps = shaped(bags, bags.groups[0])
+    primal, dual = (r(bags, bags.groups[0], bumps, one_by_one) for r in (PrimalRidge, DualRidge))
+    for k in bags.members:
+        np.testing.assert_allclose(
+            primal.fit(k, 0.5).held_out, dual.fit(k, 0.5).held_out, atol=5e-3
+        )
+
+
+@pytest.mark.parametrize("ridge", [DualRidge, PrimalRidge])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_members_fit_does_not_depend_on_labels_it_holds_out(monkeypatch, ridge, shared):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
+    bags, changed = table(), table()
+    k = 1
+    group = next(g for g in bags.groups if k in g)
+    changed.y[changed.folds[k]] = 1e6
+    here, there = (
+        ridge(b, group, shaped(b, group), one_by_one).fit(k, 0.1) for b in (bags, changed)
+    )
+    np.testing.assert_array_equal(here.C, there.C)
+    np.testing.assert_array_equal(here.c, there.c)
+    np.testing.assert_array_equal(here.held_out, there.held_out)
+
+
+@pytest.mark.parametrize("held", [slice(0, 0), slice(0, 30), slice(40, 70), slice(90, 120)])
+@pytest.mark.parametrize(("s", "tolerance"), [(1.0, 1e-4), (1e-3, 2e-3), (1e-6, 5e-3)])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_the_kernel_solver_solves_also_where_rows_are_copies(held, s, tolerance, copies):
+    rng = default_rng(0)
+    X = np.repeat(rng.standard_normal((120 // copies, D)), copies, axis=0)
+    K = np.exp(-np.linalg.norm(X[:, None] - X, axis=2)).astype(np.float32)
+    before = K.copy()
+    kept = np.delete(np.arange(120), np.r_[held])
+    A = K[np.ix_(kept, kept)].astype(float) + s * np.eye(len(kept))
+    expected = np.repeat(rng.standard_normal((60, 2)), 2, axis=0)[kept]
+    solution = solve_kernel(K, held, s, A @ expected)
+    np.testing.assert_array_equal(K, before)
+    # What a solution is for: the fit. Between copies the coefficients themselves are arbitrary.
+    np.testing.assert_allclose(
+        A @ solution, A @ expected, atol=tolerance * np.abs(A @ expected).max()
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bumps_are_chosen_by_their_error_on_held_out_rows(seed):
+    rng = default_rng(seed)
+    X = rng.uniform(-1, 1, (200, D))
+    y = [np.sign(X).sum(axis=1), 9 * np.linalg.norm(X, axis=1)][seed % 2][:, None]
+    bags = bag(centered(X, np.zeros(D)), y, None, 4, False, default_rng(1))
+    shape = bumps_in(bags, (0,), np.eye(D), np.zeros(D), default_rng(2))
+    chosen = choose(bags, 0, shape, default_rng(3), one_by_one)
+    trial = Trial(bags, shape, bags.training(0), np.r_[bags.folds[0]])
+    errors = {mix: trial.errors(mix, chosen.reach, [chosen.penalty])[0] for mix in (0.0, 0.5, 1.0)}
+    assert errors[chosen.mix] == min(errors.values())
+    # Steps along columns are for absolute distances alone, a cone is not.
+    assert (chosen.mix == 1.0) == (seed % 2 == 0)
+    problem = DualRidge(
+        bags, (0,), Bumps(shape.centres, shape.distances, chosen.reach, chosen.mix), one_by_one
+    )
+    wrong = problem.fit(0, chosen.penalty).held_out - bags.y[bags.folds[0]]
+    assert errors[chosen.mix] == pytest.approx(np.square(wrong).sum(), rel=1e-2)
+    noisy = bag(bags.x, y + 9 * rng.standard_normal(y.shape), None, 4, False, default_rng(1))
+    assert choose(noisy, 0, shape, default_rng(3), one_by_one).penalty > chosen.penalty
+
+
+@pytest.mark.parametrize("start", [1e-6, 1e3])
+def test_the_penalty_is_refined_from_either_side(start):
+    bags = table(n=150, outputs=1)
+    bags.y[...] += 0.5 * default_rng(5).standard_normal(bags.y.shape)
+    problem = DualRidge(bags, (0,), shaped(bags, (0,)), one_by_one)
+
+    def error(s):
+        return np.square(problem.fit(0, s).held_out - bags.y[bags.folds[0]]).sum()
+
+    refined = refined_penalty(bags, 0, problem, start, RUN)
+    assert error(refined) < error(start)
+    assert error(refined) <= min(error(refined * 10), error(refined / 10))
+    assert refined_penalty(bags, 0, problem, start, NO_TIME) == start
+
+
+def test_without_noise_the_penalty_falls_only_as_far_as_single_precision_reaches():
+    bags = table(n=200, outputs=1)
+    smooth = bag(bags.x, bags.x[:, :1] ** 2, None, 3, False, default_rng(1))
+    problem = DualRidge(smooth, (0,), shaped(smooth, (0,)), one_by_one)
+    refined = refined_penalty(smooth, 0, problem, 1e-3, RUN)
+    assert refined >= kernel_module.SMALLEST * 200
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("most", [10, 1000])
+def test_a_fit_predicts_out_of_fold_what_its_pieces_do(monkeypatch, shared, most):
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
+    monkeypatch.setattr(kernel_module, "MOST_CENTRES", most)
+    monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 25)
+    bags = table(outputs=2)
+    metrics = (np.eye(D),) * len(bags.groups)
+    fit = fit_kernel(bags, metrics, default_rng(0), RUN)
+    raw = np.zeros((len(bags.y), len(bags.members), 2))
+    for piece in fit.pieces:
+        predicted = piece.features.between(bags.x[:, :-1], piece.features.centres) @ piece.C
+        for i, k in enumerate(piece.group):
+            raw[:, k] = predicted[:, 2 * i : 2 * i + 2] + piece.c[2 * i : 2 * i + 2]
+    np.testing.assert_allclose(fit.out_of_fold, bags.out_of_fold(raw), atol=1e-3)
+    error = np.square(fit.out_of_fold - bags.y[bags.held_out()]).mean()
+    assert error < 0.7 * bags.y.var(axis=0).mean()
+    assert fit_kernel(bags, metrics, default_rng(0), NO_TIME) is None
+
+
+def test_memory_does_not_grow_with_rows_times_centres(monkeypatch):
+    monkeypatch.setattr(kernel_module, "MOST_CENTRES", 100)
+    monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 200)
+    monkeypatch.setattr(kernel_module, "CHUNK", 256)
+    monkeypatch.setattr(bags_module, "BLOCK_ROWS", 256)
+    bags = table(n=20_000, outputs=1)
+    bumps = shaped(bags, bags.groups[0])
+    tracemalloc.start()
+    PrimalRidge(bags, bags.groups[0], bumps, one_by_one).fit(0, 0.1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.5 * len(bags.y) * bumps.width * np.dtype(np.float32).itemsize
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
+def test_bumps_among_rows_are_the_same_strip_by_strip(monkeypatch, mix):
+    monkeypatch.setattr("rfrboost._auto.kernel.STRIP", 16)
+    X = default_rng(0).standard_normal((50, D))
+    bumps = Bumps(X, measured(X[:25], X[25:], np.eye(D), np.zeros(D)), 1.0, mix)
+    K = bumps_between(bumps, X, one_by_one)
+    np.testing.assert_allclose(K, bumps.between(X, X), atol=1e-5)

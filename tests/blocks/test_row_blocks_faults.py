@@ -1,0 +1,293 @@
+"""What can go wrong with row blocks: one clear error each, no half-fitted model, nothing left."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from block_rows import cut, labelled_rows, regression_rows, small_chunks
+from scipy import sparse
+
+from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks
+from rfrboost._paper.boost import begin
+
+MODEL = {"n_layers": 2, "n_features": (20, 15), "random_state": 0}
+
+
+def refused(blocks, match, error=ValueError, model=RFRBoostRegressor, automatic=False):
+    """The fit fails with this message, and there is no model; an automatic one likewise."""
+    for settings in [MODEL, {"random_state": 0}][: 1 + automatic]:
+        estimator = model(**settings)
+        with pytest.raises(error, match=match) as caught:
+            estimator.fit(blocks)
+        assert "\n" not in str(caught.value)
+        assert not hasattr(estimator, "network_")
+        assert automatic or not hasattr(estimator, "n_features_in_")
+
+
+def frames(n=200):
+    X, y, _ = regression_rows(n)
+    return pd.DataFrame(X, columns=list("abcd")).assign(y=y)
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Two Parquet files."""
+    paths = [tmp_path / "first.parquet", tmp_path / "second.parquet"]
+    for path, frame in zip(paths, (frames()[:120], frames()[120:]), strict=True):
+        frame.to_parquet(path, index=False)
+    return paths
+
+
+def test_a_generator_iterates_once_only():
+    X, y, w = regression_rows()
+    with pytest.raises(TypeError, match="generator iterates once only"):
+        RowBlocks(block for block in cut(X, y, w, [10]))
+    with pytest.raises(TypeError, match="iterable"):
+        RowBlocks(7)
+
+
+def test_blocks_that_are_not_pairs():
+    X, y, _ = regression_rows()
+    refused(RowBlocks([(X, y), X]), "Block 1 is not a tuple", automatic=True)
+    refused(RowBlocks([(X,)]), "Block 0 is not a tuple .* of 1", automatic=True)
+    refused(RowBlocks([]), "no rows", automatic=True)
+    refused(RowBlocks([(X[:0], y[:0])]), "no rows", automatic=True)
+
+
+def test_blocks_that_do_not_fit_the_first():
+    X, y, w = regression_rows()
+    refused(RowBlocks([(X, y), (X[:, :3], y)]), "Block 1: X has 3 columns, but 4", automatic=True)
+    refused(
+        RowBlocks([(X, y), (X, np.c_[y, y])]), "Block 1: y has 2 columns, but 1", automatic=True
+    )
+    refused(RowBlocks([(X, y), (X, y[:-1])]), "Block 1: X has 300 rows and y 299", automatic=True)
+    refused(
+        RowBlocks([(X, y, w), (X, y)]),
+        "Block 1: all blocks must have weights, or none",
+        automatic=True,
+    )
+    refused(RowBlocks([(X, y), (X[:, 0], y)]), "Block 1: X has 1 axes", automatic=True)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    later = frame.rename(columns={"c": "e"})
+    refused(
+        RowBlocks([(frame, y), (later, y)]),
+        "Block 1: .* 'c' is missing, 'e' is new",
+        automatic=True,
+    )
+    refused(
+        RowBlocks([(frame, y), (frame[list("abdc")], y)]),
+        "Block 1: .* another order",
+        automatic=True,
+    )
+
+
+def test_numbers_that_are_not_finite():
+    X, y, w = regression_rows()
+    for place, match in (
+        (0, "Block 1: Input X contains NaN"),
+        (1, "Block 1: Input y contains NaN"),
+    ):
+        arrays = [X.copy(), y.copy(), w.copy()]
+        arrays[place][200] = np.nan
+        # Holes in X are for encoders.
+        refused(RowBlocks(cut(*arrays, [100])), match, automatic=place == 1)
+    w[200] = -1
+    refused(
+        RowBlocks(cut(X, y, w, [100])), "Block 1: weights must be zero or positive", automatic=True
+    )
+    refused(
+        RowBlocks(cut(X, y, np.zeros(300), [100])),
+        "no rows|at least one non-zero number",
+        automatic=True,
+    )
+    X[250, 2] = 1e100
+    refused(RowBlocks(cut(X, y, None, [100])), "Column 2 .* 1e\\+100")
+    text = pd.DataFrame(X, columns=list("abcd")).astype({"b": str})
+    text["b"] = "oak"
+    refused(RowBlocks([(text, y)]), "Block 0: could not convert string to float: 'oak'")
+
+
+def test_labels_that_are_none():
+    X, y, w = labelled_rows(3)
+    refused(
+        RowBlocks([(X, np.full(300, "ash"))]), "one class", model=RFRBoostClassifier, automatic=True
+    )
+    y = y.astype(object)
+    y[-1] = None
+    blocks = RowBlocks(cut(X, y, w + 1, [100]))
+    refused(blocks, "Block 1: y has missing labels", model=RFRBoostClassifier, automatic=True)
+    refused(
+        RowBlocks([(X, X[:, 0])]), "Block 0: .*continuous", model=RFRBoostClassifier, automatic=True
+    )
+    mixed = RowBlocks([(X, np.arange(300) % 2), (X, np.full(300, "ash"))])
+    refused(
+        mixed,
+        "Block 1: y has numbers in some blocks and text",
+        model=RFRBoostClassifier,
+        automatic=True,
+    )
+
+
+def test_blocks_that_cannot_be_put_below_each_other():
+    X, y, _ = regression_rows()
+    with pytest.raises(ValueError, match="Block 1: X is an array, but a data frame of pandas"):
+        RFRBoostRegressor().fit(RowBlocks([(pd.DataFrame(X), y), (X, y)]))
+    with pytest.raises(ValueError, match="Block 1: X is a sparse matrix, but an array"):
+        RFRBoostRegressor().fit(RowBlocks([(X, y), (sparse.coo_matrix(X), y)]))
+
+
+def test_what_blocks_cannot_be_fitted_with():
+    X, y, w = regression_rows()
+    blocks = RowBlocks([(X, y)])
+    with pytest.raises(ValueError, match=r"call fit\(blocks\), without y"):
+        RFRBoostRegressor(2).fit(blocks, y)
+    with pytest.raises(ValueError, match="sample_splitting"):
+        RFRBoostRegressor(2, sample_splitting=True).fit(blocks)
+    with pytest.raises(ValueError, match="disk_budget"):
+        RowBlocks([(X, y)], disk_budget=-1)
+    with pytest.raises(ValueError, match="block_rows"):
+        RowBlocks.from_arrays(X, y, block_rows=0)
+    with pytest.raises(ValueError, match="differ in length"):
+        RowBlocks.from_arrays(X, y, w[1:])
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        RFRBoostRegressor(2).fit(X)
+
+
+def test_a_file_without_a_column(parts):
+    frames()[120:].drop(columns="c").to_parquet(parts[1], index=False)
+    refused(RowBlocks.from_parquet(parts, target="y"), "second.parquet .* 'c' is missing")
+    frames()[120:].assign(z=1.0).to_parquet(parts[1], index=False)
+    refused(RowBlocks.from_parquet(parts, target="y"), "second.parquet .* 'z' is new")
+    frames()[120:].astype({"c": str}).to_parquet(parts[1], index=False)
+    refused(RowBlocks.from_parquet(parts, target="y"), "second.parquet: column 'c' is of type")
+
+
+def test_files_that_are_not_there_or_not_parquet(parts, tmp_path):
+    blocks = RowBlocks.from_parquet(parts, target="y")
+    parts[1].write_bytes(b"PAR1 is how it begins")
+    refused(blocks, "second.parquet cannot be read as Parquet", OSError)
+    parts[1].unlink()
+    refused(blocks, "no file .*second.parquet", FileNotFoundError)
+    with pytest.raises(FileNotFoundError, match="no file"):
+        RowBlocks.from_parquet(tmp_path / "none.parquet", target="y")
+    with pytest.raises(ValueError, match="'z' is missing"):
+        RowBlocks.from_parquet(parts[0], target="z")
+    with pytest.raises(ValueError, match="cannot be two"):
+        RowBlocks.from_parquet(parts[0], target="y", columns=["a", "y"])
+
+
+def test_a_file_that_vanishes_half_way(parts, monkeypatch):
+    """No room on disk, so that files are read in every pass; one goes away after the first."""
+    small_chunks(monkeypatch)
+    blocks = RowBlocks.from_parquet(parts, target="y", disk_budget=0)
+
+    def unlink(*args):
+        parts[1].unlink()
+        return begin(*args)
+
+    monkeypatch.setattr("rfrboost._paper.boost.begin", unlink)
+    refused(blocks, "no file .*second.parquet", FileNotFoundError)
+
+
+def test_blocks_that_change_between_two_passes():
+    X, y, _ = regression_rows()
+
+    class Shrinking:
+        passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            yield X[: 300 - self.passes], y[: 300 - self.passes]
+
+    refused(RowBlocks(Shrinking(), disk_budget=0), "held 299 rows .* hold 298 now")
+
+
+def test_a_disk_that_is_full_or_not_there(monkeypatch, tmp_path):
+    small_chunks(monkeypatch)
+    X, y, w = regression_rows()
+    refused(RowBlocks(cut(X, y, w, []), spill_dir=tmp_path / "none"), "cannot be made", OSError)
+    written = []
+
+    def fail(*args):
+        written.append(args)
+        if len(written) > 20:
+            raise OSError(28, "No space left on device")
+        return pwrite(*args)
+
+    pwrite = os.pwrite
+    monkeypatch.setattr("os.pwrite", fail)
+    blocks = RowBlocks(cut(X, y, w, []), spill_dir=tmp_path)
+    refused(blocks, "cannot be written: No space left on device. Set spill_dir", OSError)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_positioned_files_nothing_is_written(monkeypatch):
+    small_chunks(monkeypatch)
+    X, y, w = regression_rows()
+    monkeypatch.setattr("rfrboost._rows.spill.POSITIONED", False)
+    for name in ("os.pwrite", "os.preadv"):
+        monkeypatch.delattr(name)
+    model = RFRBoostRegressor(**MODEL).fit(RowBlocks(cut(X, y, w, [100])))
+    expected = RFRBoostRegressor(**MODEL).fit(X, y, w)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+
+SCRIPT = """
+import resource, sys
+import numpy as np
+from rfrboost import RFRBoostRegressor, RowBlocks
+
+class Endless:
+    def __iter__(self):
+        rng = np.random.default_rng(0)
+        for k in range({blocks}):
+            X = rng.standard_normal((50_000, 5))
+            yield X, X[:, 0]
+
+{limit}
+print("begun", flush=True)
+model = RFRBoostRegressor({layers}, n_features=(16, 16))
+try:
+    model.fit(RowBlocks(Endless(), spill_dir=sys.argv[1]))
+except OSError as error:
+    print(error, hasattr(model, "network_"))
+"""
+
+
+def child(folder: Path, **values) -> subprocess.Popen:
+    code = textwrap.dedent(SCRIPT).format(**{"limit": "", "layers": 2, **values})
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_a_real_limit_of_file_size_is_one_clear_error(tmp_path):
+    limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))"
+    said = child(tmp_path, limit=limit, blocks=2).communicate(timeout=60)[0]
+    assert "cannot be written: File too large. Set spill_dir" in said
+    assert said.rstrip().endswith("False")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to see open files")
+def test_a_killed_fit_leaves_no_files(tmp_path):
+    process = child(tmp_path, blocks=4, layers=10_000)
+    assert process.stdout.readline() == "begun\n"
+    deadline = time.monotonic() + 30
+    spilled = Path(f"/proc/{process.pid}/fd")
+    while time.monotonic() < deadline:
+        if any(str(tmp_path) in os.readlink(link) for link in spilled.iterdir() if link.exists()):
+            break
+        time.sleep(0.05)
+    open_files = [os.readlink(link) for link in spilled.iterdir()]
+    assert any(str(tmp_path) in name for name in open_files)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert list(tmp_path.iterdir()) == []

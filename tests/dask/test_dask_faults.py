@@ -1,0 +1,243 @@
+"""Dask: workers that are killed, a scheduler that goes away, and data that cannot be fitted."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed")
+
+import dask
+import dask.array as da
+from block_rows import regression_rows, small_chunks
+from dask_workers import frame_on_dask, named, on_dask, two_workers
+
+from rfrboost import RFRBoostRegressor
+from rfrboost.dask import DaskRFRBoostClassifier, DaskRFRBoostRegressor
+
+SMALL = {"n_features": (20, 15), "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with two_workers() as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def many_chunks(monkeypatch):
+    small_chunks(monkeypatch)
+    monkeypatch.setattr("rfrboost._dask.read.CHUNK_ROWS", 64)
+
+
+def kill_one(client):
+    """SIGKILL the worker that holds most, and return its process."""
+    held = {address: len(keys) for address, keys in client.has_what().items()}
+    victim = client.run(os.getpid)[max(held, key=held.get)]
+    os.kill(victim, signal.SIGKILL)
+    return victim
+
+
+class Interrupted(DaskRFRBoostRegressor):
+    """Something happens after the first layer, at once or so many seconds later."""
+
+    def _watch(self, history, n_layers, scale, loss):
+        watch = super()._watch(history, n_layers, scale, loss)
+
+        def interrupted(record):
+            watch(record)
+            if record.layer == 1:
+                self.happens()
+
+        return interrupted
+
+
+@pytest.mark.parametrize("delay", [None, 0.03])
+def test_a_worker_killed_during_fit_changes_nothing(client, delay):
+    X, y, w = regression_rows()
+    expected = RFRBoostRegressor(3, **SMALL).fit(X, y, w).predict(X)
+    killed = []
+
+    def kill():
+        killed.append(kill_one(client))
+        assert not hasattr(model, "network_")
+
+    model = Interrupted(3, **SMALL)
+    # Between two layers, or by a clock that runs while the second is fitted.
+    timer = threading.Timer(delay or 0, kill)
+    model.happens = kill if delay is None else timer.start
+    model.fit(*on_dask(X, y, w, [100, 100]))
+    if delay is not None:
+        timer.join()
+    assert len(killed) == 1
+    assert killed[0] not in client.run(os.getpid).values()
+    np.testing.assert_allclose(model.to_local().predict(X), expected, rtol=0, atol=1e-9)
+
+
+def test_a_worker_killed_during_predict_changes_nothing(client):
+    X, y, _ = regression_rows()
+    model = DaskRFRBoostRegressor(1, **SMALL).fit(*on_dask(X, y, None, [100]))
+    slow = on_dask(X, y, None, [30] * 9)[0].map_blocks(slowly, dtype=float)
+    future = client.compute(model.predict(slow))
+    while not any(client.has_what().values()):
+        time.sleep(0.01)
+    victim = kill_one(client)
+    np.testing.assert_allclose(future.result(), model.to_local().predict(X), atol=1e-9)
+    assert victim not in client.run(os.getpid).values()
+
+
+CLIENT_MEMORY = """
+import dask.array as da
+from benchmarks.memory import megabytes
+from dask_workers import two_workers
+from rfrboost.dask import DaskRFRBoostRegressor
+
+if __name__ == "__main__":
+    with two_workers():
+        for n_rows in (70_000, 70_000, 500_000):
+            X = da.random.default_rng(0).normal(size=(n_rows, 20), chunks=(50_000, 20))
+            model = DaskRFRBoostRegressor(1, n_features=(16, 16), metric="agop", random_state=0)
+            model.fit(X, X[:, 0] * X[:, 1])
+            print(megabytes("VmHWM"))
+"""
+
+
+def run_script(path, text, *words):
+    """What a script prints that may import this package's tests."""
+    path.write_text(text)
+    root = Path(__file__).parent.parent.parent
+    paths = [str(root), str(root / "tests" / "support"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, path, *words]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return run.stdout
+
+
+def test_the_client_holds_nothing_that_grows_with_the_rows(tmp_path):
+    _, few, many = map(float, run_script(tmp_path / "memory.py", CLIENT_MEMORY).split())
+    # 500,000 rows of 20 numbers are 80 MB.
+    assert many - few < 20
+
+
+def slowly(block):
+    time.sleep(0.1)
+    return block
+
+
+SCHEDULER = """
+import sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+LEFT_ALONE = """
+import os
+import subprocess
+import sys
+
+import dask
+from block_rows import regression_rows
+from dask_workers import on_dask
+from distributed import Client
+from test_dask_faults import SMALL, Interrupted
+
+if __name__ == "__main__":
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    cluster = subprocess.Popen([sys.executable, sys.argv[1]], text=True, **pipes)
+    X, y, _ = regression_rows()
+    model = Interrupted(2, **SMALL)
+    address = cluster.stdout.readline().strip()
+    model.client, model.happens = Client(address, timeout=20), cluster.kill
+    timeouts = {f"distributed.comm.timeouts.{name}": "1s" for name in ("connect", "tcp")}
+    with dask.config.set(timeouts):
+        try:
+            model.fit(*on_dask(X, y, None, [100]))
+        except ConnectionError as error:
+            print(hasattr(model, "network_"), error, flush=True)
+    # A client without a scheduler does not end in order.
+    os._exit(0)
+"""
+
+
+def test_a_scheduler_that_goes_away_is_one_error(tmp_path):
+    """In a process of its own, because what is left of such a client complains for a while."""
+    (tmp_path / "scheduler.py").write_text(SCHEDULER)
+    said = run_script(tmp_path / "alone.py", LEFT_ALONE, tmp_path / "scheduler.py")
+    assert said.startswith("False The Dask scheduler")
+    assert "went away" in said
+
+
+def test_without_a_client_there_is_one_sentence():
+    code = (
+        "import dask.array as da; from rfrboost.dask import DaskRFRBoostRegressor as Model\n"
+        "try: Model(1).fit(da.ones((4, 2)), da.ones(4))\n"
+        "except RuntimeError as error: print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("There is no Dask client.")
+
+
+def broken(X, y):
+    """Data that cannot be fitted, and what is said of it."""
+    nan = X.copy()
+    nan[250, 1] = np.nan
+    X_, y_, _ = on_dask(X, y, None, [100, 100])
+    frame = frame_on_dask(named(X), [100, 100])
+    other = frame.map_partitions(renamed, meta=named(X).iloc[:0], enforce_metadata=False)
+    no_weight = da.zeros(len(y), chunks=100)
+    return {
+        "not finite": (da.from_array(nan, chunks=(100, 4)), y_, None, "Partition 2: .*NaN"),
+        "lengths": (X_, y_[:-1], None, "X has 300 rows and y 299"),
+        "sizes": (X_[X_[:, 0] > -9], y_[y_ > 5], None, "Partition .: X has 100 rows and y "),
+        "cuts": (frame, y_.rechunk(50), None, "are cut differently"),
+        "names": (other, y_, None, "Partition 1: the columns of X .*x0"),
+        "nothing": (X_[:0], y_[:0], None, "every partition is empty"),
+        "no weight": (X_, y_, no_weight, "of weight zero|at least one non-zero"),
+        "negative": (X_, y_, no_weight - 1.0, "Partition .: weights must be zero or positive"),
+        "huge": (X_ * 1e80, y_, None, "values as large as"),
+    }
+
+
+def renamed(frame, partition_info=None):
+    number = 0 if partition_info is None else partition_info["number"]
+    return frame.rename(columns={"x0": "x9"}) if number == 1 else frame
+
+
+@pytest.mark.parametrize("n_layers", [1, "auto"])
+@pytest.mark.parametrize("what", broken(*regression_rows()[:2]))
+def test_what_cannot_be_fitted_is_said_in_one_sentence(client, what, n_layers):
+    X, y, w, message = broken(*regression_rows()[:2])[what]
+    if n_layers == "auto" and what in ("not finite", "huge"):
+        pytest.skip("holes and large numbers are for the encoder")
+    model = DaskRFRBoostRegressor(n_layers, **SMALL)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, w)
+    assert not hasattr(model, "network_")
+
+
+def test_what_is_asked_for_wrongly(client):
+    X, y, _ = regression_rows()
+    X_, y_, _ = on_dask(X, y, None, [100])
+    with pytest.raises(TypeError, match=r"y is ndarray.* RFRBoostRegressor fits"):
+        DaskRFRBoostRegressor(1).fit(X_, y)
+    with pytest.raises(TypeError, match="X is Delayed"):
+        DaskRFRBoostRegressor(1).fit(dask.delayed(X), y_)
+    with pytest.raises(ValueError, match="sample_splitting"):
+        DaskRFRBoostRegressor(1, sample_splitting=True).fit(X_, y_)
+    with pytest.raises(ValueError, match="one class only"):
+        DaskRFRBoostClassifier(1).fit(X_, da.ones(300, dtype=int, chunks=100))
+    model = DaskRFRBoostRegressor(1, **SMALL).fit(frame_on_dask(named(X), [100]), y_)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame_on_dask(named(X)[["x1", "x0", "x2", "x3"]], []))
+    with pytest.raises(ValueError, match="4 columns"):
+        model.predict(X_[:, :3])

@@ -1,0 +1,221 @@
+"""ONNX models give the predictions of the models they were made of."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from model_zoo import CLASSIFIERS, REGRESSORS, classification, regression
+from sklearn.base import clone, is_classifier
+from sklearn.ensemble import RandomTreesEmbedding
+
+import rfrboost
+from rfrboost import Loss, RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
+
+pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+ROWS = 1000
+CLOSE = 1e-5
+
+
+def session(model, dtype="float32"):
+    """The model in onnxruntime, on one thread."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    data = model.to_onnx(dtype=dtype).SerializeToString()
+    return onnxruntime.InferenceSession(data, options, ["CPUExecutionProvider"])
+
+
+def check(model, X, y, dtype="float32"):
+    """onnxruntime's answers are the model's, in units of y's deviation."""
+    answers = session(model, dtype).run(None, model.onnx_inputs(X, dtype=dtype))
+    if is_classifier(model):
+        label, probabilities = answers
+        expected = model.predict_proba(X)
+        np.testing.assert_allclose(probabilities, expected, atol=CLOSE, rtol=0)
+        top = np.sort(expected, axis=1)
+        sure = top[:, -1] - top[:, -2] > 2 * CLOSE
+        assert label.shape == (len(X),)
+        assert sure.mean() > 0.9
+        assert np.array_equal(label[sure], model.predict(X)[sure])
+    else:
+        expected = model.predict(X).reshape(len(X), -1)
+        assert answers[0].shape == expected.shape
+        np.testing.assert_allclose(answers[0], expected, atol=CLOSE * np.std(y), rtol=0)
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_every_single_regressor(name):
+    X, y = regression(outputs=2)
+    new, _ = regression(ROWS, seed=1)
+    check(clone(REGRESSORS[name]).fit(X, y), new.astype(np.float32), y)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_every_single_classifier(name, classes):
+    X, y = classification(classes=classes)
+    new, _ = regression(ROWS, seed=1)
+    check(clone(CLASSIFIERS[name]).fit(X, y), new.astype(np.float32), y)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid", "sin", "cos"])
+@pytest.mark.parametrize("n", [60, 3000])
+def test_every_activation_in_both_precisions(activation, n):
+    X, y = regression(n)
+    model = RFNNRegressor(400, activation=activation, random_state=0).fit(X, y)
+    check(model, X[:ROWS].astype(np.float32), y)
+
+
+def test_counts_and_quantiles():
+    X, y = regression(300)
+    counts = np.random.default_rng(0).poisson(np.exp(y))
+    new = regression(ROWS, seed=1)[0].astype(np.float32)
+    check(RFRBoostRegressor(2, loss="poisson", random_state=0).fit(X, counts), new, counts)
+    for level in (0.9, (0.1, 0.5, 0.9)):
+        quantile = RFRBoostRegressor(loss="quantile", quantile=level, n_bags=2, random_state=0)
+        check(quantile.fit(X, y), new, y)
+
+
+@pytest.mark.parametrize("features", ["swim", "sparse", ("bumps",), ("swim", "sparse", "bumps")])
+def test_every_family_of_the_automatic_model(features):
+    X, y = regression(400, columns=6)
+    X[:, 5] = X[:, 5] > 0
+    new = regression(ROWS, columns=6, seed=1)[0].astype(np.float32)
+    new[:, 5] = new[:, 5] > 0
+    new[:50] = X[:50]  # centres of bumps, where distances are 0
+    check(RFRBoostRegressor(features=features, n_bags=2, random_state=0).fit(X, y), new, y)
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
+def test_targets_without_noise_whose_coefficients_are_large(mix):
+    X = np.random.default_rng(0).integers(0, 4, (500, 3)).astype(np.float32)
+    y = np.sin(X @ [1.0, 2.0, 3.0]) + X[:, 0] * X[:, 1]
+    model = RFRBoostRegressor(features=("bumps",), n_bags=2, random_state=0).fit(X, y)
+    bumps = model.network_.layers[-1].features.from_x
+    object.__setattr__(bumps, "mix", mix)
+    check(model, X, y)
+
+
+def table(n, seed=0):
+    """Numbers with holes, heavy tails and a constant, booleans, few and many levels with holes."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    city = rng.integers(0, 30, n)
+    frame = pd.DataFrame(
+        {
+            "x": np.where(rng.random(n) < 0.1, np.nan, x).astype(np.float32),
+            "money": np.exp(3 * rng.normal(size=n)).astype(np.float32),
+            "label": rng.integers(0, 5, n),
+            "flag": rng.random(n) < 0.3,
+            "always": 1.5,
+            "colour": pd.Series(rng.choice(["red", "green", "blue"], n)).where(rng.random(n) > 0.1),
+            "city": [f"city {i}" for i in city],
+            "grade": pd.Categorical(rng.integers(1, 4, n)),
+        }
+    )
+    y = x + (frame.colour == "red") + np.sin(city) + 0.1 * rng.normal(size=n)
+    return frame, y.to_numpy()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tables_of_every_kind_of_column_but_dates(dtype):
+    X, y = table(500)
+    new, _ = table(ROWS, seed=1)
+    new.loc[:20, "city"] = "nowhere"
+    new.loc[21:40, "city"] = None
+    new.loc[:20, "colour"] = "mauve"
+    regressor = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y)
+    check(regressor, new, y, dtype)
+    check(
+        RFRBoostClassifier(n_bags=2, random_state=0).fit(X, np.digitize(y, [0, 1])), new, y, dtype
+    )
+    names = {i.name for i in session(regressor).get_inputs()}
+    assert names == set(X.columns) - {"always"}
+    polars = session(regressor).run(None, regressor.onnx_inputs(pl.from_pandas(new)))
+    assert np.array_equal(polars, session(regressor).run(None, regressor.onnx_inputs(new)))
+
+
+def test_arrays_with_holes_are_one_input():
+    X, y = regression(300)
+    X[::7, 1] = np.nan
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y)
+    (matrix,) = session(model).get_inputs()
+    assert (matrix.name, matrix.type, matrix.shape[1]) == ("X", "tensor(float)", 4)
+    check(model, X.astype(np.float32), y)
+    objects = np.column_stack([X.astype(object), np.where(X[:, 0] > 0, "up", "down")])
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(objects, y)
+    assert [i.name for i in session(model).get_inputs()] == ["x0", "x1", "x2", "x3", "x4"]
+    check(model, objects, y, "float64")
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ([3, 7, 9], "int64"),
+        ([1.0, 2.0, 4.0], "double"),
+        (["a", "b", "ü"], "string"),
+        ([False, True], "bool"),
+    ],
+)
+def test_labels_keep_their_type(labels, kind):
+    X, y = classification(classes=len(labels))
+    codes = np.unique(y, return_inverse=True)[1]
+    model = RFRBoostClassifier(2, n_features=20, random_state=0).fit(X, np.array(labels)[codes])
+    assert session(model).get_outputs()[0].type == f"tensor({kind})"
+    check(model, X.astype(np.float32), y)
+
+
+def test_empty_text_may_be_a_level_beside_holes():
+    rng = np.random.default_rng(0)
+    kinds = rng.choice(np.array(["", "a", None], dtype=object), 300)
+    y = np.array([{"": 0.0, "a": 1.0, None: 3.0}[k] for k in kinds]) + 0.1 * rng.normal(size=300)
+    X = pd.DataFrame({"kind": kinds, "z": rng.normal(size=300)})
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y)
+    check(model, X, y, "float64")
+    assert set(model.onnx_inputs(X)["kind"].ravel()) == {"", "a", "(missing)"}
+
+
+def test_a_file_is_written_whole_and_a_loaded_model_writes_the_same(tmp_path):
+    X, y = regression(100)
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y)
+    written = model.to_onnx(tmp_path / "model.onnx").SerializeToString()
+    assert (tmp_path / "model.onnx").read_bytes() == written
+    model.save(tmp_path / "model.rfrboost")
+    again = rfrboost.load(tmp_path / "model.rfrboost").to_onnx()
+    assert again.SerializeToString() == written
+
+
+class Absolute(Loss):
+    """A loss of one's own."""
+
+    def value(self, raw, y):
+        return np.sqrt(1 + (raw - y) ** 2).sum(axis=1)
+
+    def gradient(self, raw, y):
+        return (raw - y) / np.sqrt(1 + (raw - y) ** 2)
+
+
+def test_what_onnx_cannot_say_is_refused_in_a_sentence():
+    X, y = regression(100)
+    dates = pd.DataFrame({"x": X[:, 0], "day": pd.date_range("2020-01-01", periods=100)})
+    with pytest.raises(ValueError, match="Column 'day' holds dates"):
+        RFRBoostRegressor(n_bags=2, random_state=0).fit(dates, y).to_onnx()
+    with pytest.raises(ValueError, match="loss Absolute is one of your own"):
+        RFRBoostRegressor(1, n_features=5, loss=Absolute()).fit(X, y).to_onnx()
+    trees = RandomTreesEmbedding(3, max_depth=2)
+    with pytest.raises(ValueError, match="class TransformerFeatures"):
+        RFRBoostRegressor(1, features=trees).fit(X, y).to_onnx()
+    constant = RFRBoostRegressor(random_state=0).fit(np.ones((60, 1)), y[:60])
+    with pytest.raises(ValueError, match="does not use any column"):
+        constant.to_onnx()
+    with pytest.raises(ValueError, match="dtype should be one of"):
+        RFNNRegressor(5).fit(X, y).to_onnx(dtype="int8")
+
+
+def test_columns_are_fed_by_name():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
+    model = RFRBoostRegressor(features=("swim",), n_bags=2, random_state=0)
+    model.fit(frame, frame["a"] - 2 * frame["b"])
+    for wrong in (frame[["b", "a", "c"]], frame[["a", "b"]], frame.assign(d=0.0)):
+        with pytest.raises(ValueError, match="feature names"):
+            model.onnx_inputs(wrong)

@@ -1,0 +1,249 @@
+"""Bumps leaf by leaf: the tree halves, rows find their leaf, and held-out rows stay held out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.random import default_rng
+from small_bags import feature_values, table
+
+import rfrboost._auto.bags as bags_module
+import rfrboost._auto.local_kernels as fit_module
+from rfrboost import RFRBoostClassifier, RFRBoostRegressor, load
+from rfrboost._auto.bags import bag_apart
+from rfrboost._auto.kernel import DualRidge
+from rfrboost._auto.local_kernels import fit_bumps, leaf_bags
+from rfrboost._auto.members import Run
+from rfrboost._model.leaves import LocalSums, Splits, grow, middle
+from rfrboost._model.network import centered
+from rfrboost._numerics.threads import one_by_one, team
+
+RUN = Run(one_by_one, lambda: np.inf, lambda record: None)
+L = np.eye(3)
+
+
+@pytest.fixture
+def small_leaves(monkeypatch):
+    """Leaves of tens of rows, so that small tables have several."""
+    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
+    monkeypatch.setattr(fit_module, "MOST_CENTRES", 60)
+    monkeypatch.setattr(fit_module, "FEWEST_HELD_OUT", 2)
+
+
+def sums_of(fit) -> LocalSums:
+    (piece,) = fit.pieces
+    return piece.features
+
+
+# --- the tree -----------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=30)
+@given(n=st.integers(1, 300), most=st.integers(5, 80), seed=st.integers(0, 99))
+def test_rows_that_differ_are_shared_out_evenly(n, most, seed):
+    X = default_rng(seed).standard_normal((n, 3))
+    splits = grow(X, L, most, default_rng(0))
+    sizes = np.bincount(splits(X), minlength=splits.n_leaves)
+    assert sizes.sum() == n
+    assert sizes.max() <= most
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_a_row_falls_into_the_same_leaf_alone_and_among_others():
+    X = default_rng(0).standard_normal((200, 3))
+    splits = grow(X, L, 20, default_rng(0))
+    np.testing.assert_array_equal(splits(X), [splits(row[None])[0] for row in X])
+
+
+def test_the_first_cut_is_across_the_direction_that_the_metric_stretches_most():
+    X = default_rng(0).standard_normal((500, 3))
+    for stretch in (np.array([1.0, 9.0, 1.0]), np.diag([1.0, 9.0, 1.0])):
+        direction = grow(X, stretch, 250, default_rng(0)).directions[0]
+        assert np.abs(direction[1]) > 0.99 * np.linalg.norm(direction)
+
+
+def test_equal_rows_stay_together():
+    X = np.repeat([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]], 50, axis=0)
+    splits = grow(X, L, 10, default_rng(0))
+    where = splits(X)
+    assert len(set(where[:50])) == len(set(where[50:])) == 1
+    assert where[0] != where[-1]
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=40))
+def test_the_middle_is_in_the_gap_nearest_to_half_of_the_rows(values):
+    values = np.array(values, dtype=float)
+    right = int((values > middle(values)).sum())
+    possible = [int((values > v).sum()) for v in np.unique(values)]
+    best = min(abs(p - len(values) / 2) for p in possible if p or len(possible) == 1)
+    assert abs(right - len(values) / 2) == best
+
+
+# --- the fit ------------------------------------------------------------------------------------
+
+
+def test_leaves_keep_the_folds_of_their_rows():
+    bags = table(n=90)
+    rows = np.sort(default_rng(0).permutation(90)[:40])
+    leaf = leaf_bags(bags, rows)
+    for own, fold in zip(leaf.folds, bags.folds, strict=True):
+        inside = rows[own]
+        assert ((inside >= fold.start) & (inside < fold.stop)).all()
+    assert sum(len(rows[own]) for own in leaf.folds) == 40
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_held_out_predictions_are_those_of_the_members_that_held_them_out(small_leaves, weighted):
+    bags = table(n=240, outputs=2, weighted=weighted)
+    fit = fit_bumps(bags, (L,), default_rng(0), RUN)
+    sums = sums_of(fit)
+    assert len(sums.leaves) == 4
+    raw = feature_values(sums, bags.x).reshape(240, len(bags.members), 2)
+    np.testing.assert_allclose(fit.out_of_fold, bags.out_of_fold(raw), atol=1e-3)
+    error = np.square(fit.out_of_fold - bags.y[bags.held_out()]).mean()
+    assert error < 0.5 * bags.y.var(axis=0).mean()
+
+
+def test_labels_that_a_member_holds_out_do_not_move_it(small_leaves):
+    """Settings are chosen by rows that the first member holds out, so another one is looked at."""
+    bags, changed = table(n=240), table(n=240)
+    changed.y[changed.folds[1]] = default_rng(7).permutation(changed.y[changed.folds[1]])
+    leaves = [
+        leaf_bags(b, np.flatnonzero(grow(bags.x[:, :-1], L, 60, default_rng(0))(b.x[:, :-1]) == 0))
+        for b in (bags, changed)
+    ]
+    bumps = sums_of(fit_bumps(bags, (L,), default_rng(0), RUN)).leaves[0].bumps
+    members = [DualRidge(leaf, leaf.groups[0], bumps, one_by_one).fit(1, 0.1) for leaf in leaves]
+    np.testing.assert_array_equal(members[0].held_out, members[1].held_out)
+
+
+def test_no_bit_depends_on_the_number_of_threads(small_leaves):
+    bags = table(n=240)
+    alone = fit_bumps(bags, (L,), default_rng(0), RUN)
+    with team(most=2) as together:
+        shared = fit_bumps(bags, (L,), default_rng(0), replace(RUN, team=together))
+    np.testing.assert_array_equal(alone.out_of_fold, shared.out_of_fold)
+
+
+def test_without_time_for_every_leaf_there_are_none(small_leaves):
+    bags, left = table(n=240), [True, True]
+    few = Run(one_by_one, lambda: np.inf if left and left.pop() else 0.0, RUN.watch)
+    assert fit_bumps(bags, (L,), default_rng(0), few) is None
+
+
+@pytest.mark.parametrize(("left", "leaves"), [(1000, 4), (50, 8)])
+def test_leaves_are_smaller_where_time_is_short(small_leaves, monkeypatch, left, leaves):
+    bags = table(n=240)
+    # A trial leaf, of 15 rows, takes a second; one of 60 then sixteen.
+    monkeypatch.setattr(fit_module, "perf_counter", iter([0.0, 4.0]).__next__)
+    fit = fit_bumps(bags, (L,), default_rng(0), replace(RUN, left=lambda: left))
+    assert sums_of(fit).splits.n_leaves == leaves
+    if leaves == 4:
+        unlimited = fit_bumps(bags, (L,), default_rng(0), RUN)
+        np.testing.assert_array_equal(fit.out_of_fold, unlimited.out_of_fold)
+
+
+@pytest.mark.parametrize(("n_held", "leaves"), [(60, 4), (6, 2), (1, None)])
+def test_leaves_are_larger_where_held_out_rows_are_few(small_leaves, n_held, leaves):
+    bags, held = table(n=240), default_rng(5).standard_normal((n_held, 3))
+    apart = (centered(held, np.zeros(3)), np.zeros((n_held, 1)))
+    fit = fit_bumps(
+        bag_apart(bags.x, bags.y, None, apart, default_rng(0)), (L,), default_rng(0), RUN
+    )
+    assert isinstance(sums_of(fit), LocalSums) == (leaves is not None)
+    assert leaves is None or sums_of(fit).splits.n_leaves == leaves
+
+
+def test_held_out_rows_do_not_count_as_centres(small_leaves, monkeypatch):
+    monkeypatch.setattr("rfrboost._auto.kernel.MOST_CENTRES", 60)
+    monkeypatch.setattr("rfrboost._auto.kernel.PrimalRidge", None)  # which is for fewer centres
+    bags, held = table(n=240), default_rng(5).standard_normal((240, 3))
+    apart = (centered(held, np.zeros(3)), np.zeros((240, 1)))
+    fit = fit_bumps(
+        bag_apart(bags.x, bags.y, None, apart, default_rng(0)), (L,), default_rng(0), RUN
+    )
+    assert sum(len(leaf.bumps.centres) for leaf in sums_of(fit).leaves) == 240
+
+
+def test_a_leaf_without_rows_has_its_neighbours_sums(small_leaves):
+    rng = default_rng(0)
+    bags = table(n=240)
+    bags.x[:, :-1] = rng.integers(0, 2, (240, 3))
+    fit = fit_bumps(bags, (L,), default_rng(0), RUN)
+    sums = sums_of(fit)
+    far = np.column_stack([rng.uniform(-9, 9, (50, 3)), np.ones(50)])
+    assert np.isfinite(feature_values(sums, far)).all()
+
+
+# --- the model ----------------------------------------------------------------------------------
+
+
+def steps(n=600):
+    X = default_rng(0).uniform(-1, 1, (n, 2))
+    return X, np.sign(np.sin(4 * X[:, 0]) * np.sin(4 * X[:, 1]))
+
+
+@pytest.fixture
+def local_model(small_leaves):
+    X, y = steps()
+    return RFRBoostRegressor(features=("bumps",), random_state=0).fit(X, y), X, y
+
+
+def test_a_model_of_leaves_learns_what_is_local(local_model):
+    model, _, _ = local_model
+    assert model.oof_score_ > 0.5
+    assert isinstance(model.network_.layers[-1].features.from_x, LocalSums)
+
+
+def test_its_input_gradient_is_its_slope(local_model):
+    model, X, _ = local_model
+    probes, e = X[:40] + 0.013, 1e-3
+    for j in range(2):
+        ahead, behind = probes.copy(), probes.copy()
+        ahead[:, j] += e
+        behind[:, j] -= e
+        slope = (model.predict(ahead) - model.predict(behind)) / (2 * e)
+        difference = np.abs(slope - model.input_gradient(probes)[:, j])
+        # A leaf's edge, or a centre, may lie between two of a few points.
+        assert np.median(difference) < 0.02 * np.abs(slope).max()
+
+
+def test_saved_it_is_the_same_to_the_bit(local_model, tmp_path):
+    model, X, _ = local_model
+    model.save(tmp_path / "m.rfr")
+    np.testing.assert_array_equal(load(tmp_path / "m.rfr").predict(X), model.predict(X))
+
+
+def test_in_onnx_it_is_the_same(local_model):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    model, X, _ = local_model
+    X = X.astype(np.float32)
+    session = runtime.InferenceSession(model.to_onnx().SerializeToString())
+    name = session.get_inputs()[0].name
+    for rows in (X, X[:1]):
+        predicted = session.run(None, {name: rows})[0].ravel()
+        np.testing.assert_allclose(predicted, model.predict(rows), atol=1e-5)
+
+
+def test_in_pytorch_it_is_the_same_and_comes_back(local_model):
+    torch = pytest.importorskip("torch")
+    model, X, _ = local_model
+    module = model.to_torch()
+    predicted = module(torch.tensor(X)).detach().numpy().ravel()
+    np.testing.assert_allclose(predicted, model.predict(X), atol=1e-5)
+
+
+def test_classes_are_told_apart_in_leaves(small_leaves):
+    X, y = steps()
+    labels = np.where(y > 0, "up", "down")
+    model = RFRBoostClassifier(random_state=0).fit(X, labels)
+    assert model.oof_score_ > 0.85
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_splits_of_one_leaf_send_every_row_there():
+    none = Splits(np.zeros((0, 3)), np.zeros(0))
+    np.testing.assert_array_equal(none(np.ones((4, 3))), 0)

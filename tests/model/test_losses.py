@@ -1,0 +1,168 @@
+"""Losses: derivatives, convexity, starting points, ranges; and the line search along them."""
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+from scipy.optimize import minimize_scalar
+
+from rfrboost._model.losses import (
+    BinaryLogLoss,
+    Huber,
+    Loss,
+    Poisson,
+    Quantile,
+    SoftmaxLogLoss,
+    SquaredError,
+    weighted_quantile,
+)
+from rfrboost._paper.line_search import minimize_convex
+
+
+class LogCosh(Loss):
+    """A loss of a user's: value and gradient only."""
+
+    def value(self, raw, y):
+        return np.sum(np.logaddexp(raw - y, y - raw), axis=1)
+
+    def gradient(self, raw, y):
+        return np.tanh(raw - y)
+
+
+LOSSES = {
+    "squared": SquaredError(),
+    "huber": Huber(0.7),
+    "quantile": Quantile(0.8, 0.3),
+    "poisson": Poisson(),
+    "binary": BinaryLogLoss(),
+    "softmax": SoftmaxLogLoss(),
+    "user": LogCosh(),
+}
+
+
+def data(name: str, n: int = 40):
+    rng = default_rng(0)
+    d = {"squared": 2, "softmax": 4}.get(name, 1)
+    raw, y = rng.standard_normal((n, d)), rng.standard_normal((n, d))
+    if name == "poisson":
+        y = rng.poisson(2.0, (n, d)).astype(float)
+    if name == "binary":
+        y = rng.integers(0, 2, (n, d)).astype(float)
+    if name == "softmax":
+        y = np.eye(d)[rng.integers(0, d, n)]
+    return raw, y, rng.standard_normal((n, d))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_gradient_is_the_derivative_of_the_value(name):
+    loss, (raw, y, _), e = LOSSES[name], data(name), 1e-6
+    numeric = np.empty_like(raw)
+    for k in range(raw.shape[1]):
+        step = np.zeros_like(raw)
+        step[:, k] = e
+        numeric[:, k] = (loss.value(raw + step, y) - loss.value(raw - step, y)) / (2 * e)
+    np.testing.assert_allclose(loss.gradient(raw, y), numeric, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_slope_and_curvature_are_derivatives_along_the_move(name):
+    loss, (raw, y, move), e = LOSSES[name], data(name), 1e-6
+    slope, curvature = loss.slope_and_curvature(raw, y, move)
+    np.testing.assert_allclose(slope, np.sum(loss.gradient(raw, y) * move, axis=1), atol=1e-12)
+    ahead, behind = (np.sum(loss.gradient(raw + s * move, y) * move, 1) for s in (e, -e))
+    smooth = np.abs(ahead + behind - 2 * slope) < 1e-9  # a kink has no second derivative
+    assert smooth.mean() > 0.9
+    np.testing.assert_allclose(
+        curvature[smooth], ((ahead - behind) / (2 * e))[smooth], rtol=1e-3, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_value_and_gradient_agree_with_each_alone(name):
+    loss, (raw, y, _) = LOSSES[name], data(name)
+    value, gradient = loss.value_and_gradient(raw, y)
+    np.testing.assert_allclose(value, loss.value(raw, y), rtol=1e-12)
+    np.testing.assert_allclose(gradient, loss.gradient(raw, y), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_are_convex(name):
+    loss, (raw, y, move) = LOSSES[name], data(name)
+    middle = loss.value(raw + 0.5 * move, y)
+    assert (middle <= 0.5 * (loss.value(raw, y) + loss.value(raw + move, y)) + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", [n for n in LOSSES if n not in ("user", "huber", "quantile")])
+def test_the_start_is_the_best_constant(name):
+    loss, (_, y, _) = LOSSES[name], data(name)
+    w = default_rng(1).uniform(0.5, 2, len(y))
+    start = loss.start(y, w)
+    gradient = w @ loss.gradient(np.tile(start, (len(y), 1)), y) / w.sum()
+    np.testing.assert_allclose(gradient, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("loss", "level"), [(Huber(1e-9), 0.5), (Quantile(0.8, 1e-9), 0.8)])
+def test_the_start_of_a_kinked_loss_is_a_quantile(loss, level):
+    y = default_rng(0).standard_normal((101, 1))
+    expected = np.quantile(y, level, method="inverted_cdf")
+    assert loss.start(y, np.ones(101))[0] == expected
+
+
+def test_losses_stay_finite_far_out():
+    for name, loss in LOSSES.items():
+        raw, y, move = data(name)
+        for scale in (1e3, 1e8):
+            assert np.isfinite(loss.gradient(scale * raw, y)).all()
+            assert np.isfinite(loss.value(scale * raw, y)).all()
+            assert np.isfinite(loss.slope_and_curvature(scale * raw, y, move)).all()
+
+
+def test_softmax_of_two_classes_is_the_binary_loss():
+    rng = default_rng(0)
+    raw, labels = rng.standard_normal((30, 1)), rng.integers(0, 2, 30)
+    two = np.hstack([np.zeros_like(raw), raw])
+    y1, y2 = labels[:, None].astype(float), np.eye(2)[labels]
+    np.testing.assert_allclose(SoftmaxLogLoss().value(two, y2), BinaryLogLoss().value(raw, y1))
+    np.testing.assert_allclose(SoftmaxLogLoss().predict(two), BinaryLogLoss().predict(raw))
+
+
+def test_huber_within_delta_is_squared_error():
+    rng = default_rng(0)
+    raw, y = rng.uniform(-1, 1, (20, 1)), rng.uniform(-1, 1, (20, 1))
+    np.testing.assert_allclose(Huber(3.0).value(raw, y), SquaredError().value(raw, y))
+
+
+def test_poisson_refuses_negative_counts():
+    with pytest.raises(ValueError, match="y >= 0"):
+        Poisson().check(np.array([[1.0], [-1.0]]))
+
+
+def test_weighted_quantile_is_that_of_repeated_rows():
+    rng = default_rng(0)
+    y, w = rng.standard_normal((30, 2)), rng.integers(1, 4, 30)
+    repeated = np.repeat(y, w, axis=0)
+    for level in (0.1, 0.5, 0.9):
+        expected = np.quantile(repeated, level, axis=0, method="inverted_cdf")
+        np.testing.assert_array_equal(weighted_quantile(y, w.astype(float), level), expected)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_line_search_finds_the_minimum(name):
+    loss, (raw, y, noise) = LOSSES[name], data(name)
+    # Downhill on the whole, uphill for some rows, so that there is a minimum.
+    move = 0.5 * noise - loss.gradient(raw, y)
+    alpha = minimize_convex(
+        lambda a: tuple(float(v.sum()) for v in loss.slope_and_curvature(raw + a * move, y, move))
+    )
+    best = minimize_scalar(lambda a: loss.value(raw + a * move, y).sum(), bracket=(0, 1), tol=1e-12)
+    assert alpha == pytest.approx(best.x, rel=1e-4)
+
+
+def test_the_line_search_stays_put_where_there_is_no_descent():
+    assert minimize_convex(lambda a: (1.0 + a, 1.0)) == 0.0
+    assert minimize_convex(lambda a: (0.0, 0.0)) == 0.0
+
+
+def test_the_line_search_stops_where_there_is_no_minimum():
+    """Separable data: the slope never turns, the answer is far out but finite."""
+    alpha = minimize_convex(lambda a: (-np.exp(-a), np.exp(-a)))
+    assert 1.0 < alpha < 1e3

@@ -77,9 +77,9 @@ class Partitions:
         ]
         self.blocks: list[Future] = cluster.client.compute(blocks)
         counted = cluster.map(applied, Call(counts_of, ()), self.blocks)
-        sizes, self.largest_weight = cluster.total(counted).values
-        self.n_rows = sum(sizes)
-        self.firsts = np.cumsum([0, *sizes[:-1]]).tolist()
+        lengths, self.largest_weight = cluster.total(counted).values
+        self.n_rows = sum(lengths)
+        self.firsts = np.cumsum([0, *lengths[:-1]]).tolist()
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """All rows, or evenly spaced ones where they are many; X of the kind it came in."""

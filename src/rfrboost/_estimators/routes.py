@@ -93,17 +93,16 @@ def fit_outside_memory(
     blocks become arrays and ``opened_chunks`` gives them in chunks.
     """
     parameters = request.parameters
+    check_effects(parameters, ENSEMBLE if parameters.automatic else SINGLE)
     if parameters.sample_splitting:
         raise ValueError(
             "sample_splitting shuffles all rows, which must be in memory for that: pass arrays, or "
             "set sample_splitting=False."
         )
     if not parameters.automatic:
-        check_effects(parameters, SINGLE)
         source = reader(None, None)
         with opened_chunks(source) as chunks:
             return fit_single(request, problem_of_chunks(request, chunks, source))
-    check_effects(parameters, ENSEMBLE)
     first_look = look()
     X, y, w = first_look.sample()
     if first_look.n_rows <= request.sizes.gathered_rows:

@@ -61,8 +61,10 @@ def test_a_difference_is_told_with_its_size():
     words = "1 of 3 values differ, by at most 0.5 (0.1 of the largest)"
     assert difference(old, new) == words
     assert difference(old, old.copy()) is None
-    assert difference(old, new[:2]) == "float64 (3,) became float64 (2,)"
-    assert difference(np.array("ValueError"), old) == "ValueError in one of the two only"
+    assert difference(old, new[:2]) == "<f8 (3,) became <f8 (2,)"
+    refused = np.array("ValueError")
+    assert difference(refused, np.array("TypeError")) == "1 of 1 values differ"
+    assert difference(refused, old) == "ValueError became <f8 (3,)"
     found = differences({"predict": old, "transform": old}, {"predict": new, "transform": old})
     assert found == [f"predict: {words}"]
     assert len(differences({"predict": old}, {})) == 1

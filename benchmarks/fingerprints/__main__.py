@@ -79,7 +79,7 @@ def verdict(old: Found, new: Found) -> list[str]:
 
 def summary(equal: int, n_cases: int, n_tables: int) -> str:
     """The last line."""
-    return f"{equal} of {n_cases} cases equal to the bit on {n_tables} tables"
+    return f"{equal} of {n_cases} cases equal to the bit on {n_tables} table{'s' * (n_tables != 1)}"
 
 
 def compare(commit: str, cases: dict[int, Case | FileCase]) -> Iterator[tuple[str, bool]]:

@@ -64,12 +64,21 @@ def answers_of(model: Any, X: Any) -> Answers:
     return found
 
 
+def is_text(array: np.ndarray) -> bool:
+    """Whether an array holds strings or objects, whose bytes say nothing."""
+    return array.dtype.kind in "OU"
+
+
+def form(array: np.ndarray) -> str:
+    """Type and shape; how long the longest string is does not matter."""
+    kind = {"O": "object", "U": "str"}.get(array.dtype.kind, array.dtype.str)
+    return f"{kind} {array.shape}"
+
+
 def digest(array: np.ndarray) -> str:
     """SHA-256 of type, shape and bits; strings and objects by what they print."""
-    text = array.dtype.kind in "OU"
-    kind = array.dtype.kind if text else array.dtype.str
-    bits = repr(array.tolist()).encode() if text else array.tobytes()
-    return hashlib.sha256(f"{kind} {array.shape} ".encode() + bits).hexdigest()
+    bits = repr(array.tolist()).encode() if is_text(array) else array.tobytes()
+    return hashlib.sha256(f"{form(array)} ".encode() + bits).hexdigest()
 
 
 def fingerprint(answers: Answers) -> str:
@@ -78,15 +87,17 @@ def fingerprint(answers: Answers) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
+def described(array: np.ndarray) -> str:
+    """Type and shape, or the one string that names a refusal."""
+    return array.item() if is_text(array) and array.ndim == 0 else form(array)
+
+
 def difference(old: np.ndarray, new: np.ndarray) -> str | None:
     """How two arrays differ, in words; None if they are equal to the bit."""
     if digest(old) == digest(new):
         return None
-    for array, other in ((old, new), (new, old)):
-        if array.ndim == 0 and array.dtype.kind == "U" and array.shape != other.shape:
-            return f"{array.item()} in one of the two only"
-    if old.shape != new.shape or old.dtype.kind != new.dtype.kind or old.dtype != new.dtype != "U":
-        return f"{old.dtype} {old.shape} became {new.dtype} {new.shape}"
+    if form(old) != form(new):
+        return f"{described(old)} became {described(new)}"
     unlike = old != new
     if old.dtype.kind != "f":
         return f"{np.sum(unlike)} of {old.size} values differ"

@@ -4,18 +4,17 @@ import csv
 import errno
 import gzip
 import io
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rfrboost._atomic import atomic_stream
 from rfrboost.cli.errors import CommandError, WrongUsageError
 from rfrboost.cli.source import STANDARD
 from rfrboost.cli.tables import is_tabbed
@@ -23,6 +22,8 @@ from rfrboost.cli.tables import is_tabbed
 Columns = dict[str, np.ndarray]
 #: what the name of a table to write may end in, before .gz
 ENDINGS = ("", ".csv", ".txt", ".tsv", ".tab", ".parquet")
+#: errors of a disk without room, a quota and a limit on the size of files
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Writer(Protocol):
@@ -56,47 +57,37 @@ def table_writer(path: str) -> Iterator[Writer]:
 
 @contextmanager
 def whole_file(path: str) -> Iterator[BinaryIO]:
-    """A stream whose bytes appear under ``path`` when all went well, and nowhere otherwise.
+    """Open a stream whose bytes appear under ``path`` when all went well, and nowhere otherwise.
 
-    The temporary file stands beside it, because a rename is atomic within one file system only.
+    Standard output, devices and pipes cannot be replaced and are written directly.
     """
     if path == STANDARD:
         with named("to standard output"):
             yield sys.stdout.buffer
             sys.stdout.flush()
         return
-    target = Path(os.path.realpath(path))
+    target = Path(path)
     if target.is_dir():
         raise CommandError(f"{path} is a folder; name a file.")
-    if target.exists() and not target.is_file():
-        # A device or a pipe takes what comes.
-        with named(path), open(target, "wb") as stream:
-            yield stream
-        return
-    temporary = target.with_name(f".{uuid4().hex}.tmp")
-    try:
-        with named(path, temporary):
-            with open(temporary, "xb") as stream:
+    with named(path):
+        if target.exists() and not target.is_file():
+            with open(path, "wb") as stream:
                 yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        else:
+            with atomic_stream(path) as stream:
+                yield stream
 
 
 @contextmanager
-def named(path: str, temporary: Path | None = None) -> Iterator[None]:
-    """What the system refuses to write, said of the file that the user named.
+def named(path: str) -> Iterator[None]:
+    """Turn the system's refusal to write ``path`` into a sentence that names it.
 
-    Errors of reading pass through here too, and are left alone.
+    Errors of reading the input pass through here too and are raised as they are.
     """
     try:
         yield
     except OSError as error:
-        about = error.filename in (str(temporary), path)
-        if not about and error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.filename != path and error.errno not in NO_ROOM:
             raise
         reason = error.strerror or str(error)
         raise CommandError(f"Cannot write {path}: {reason[0].lower()}{reason[1:]}.") from error

@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
 
 from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
+from rfrboost._importances import gradient_shares
 from rfrboost.inspection import importances, plot_importances
 
 EFFECTS = {"a": 0.0, "b": 2.0, "c": -1.0, "d": 0.5}
@@ -95,6 +96,24 @@ def test_a_single_network_takes_its_gradients_at_given_rows():
     np.testing.assert_allclose(
         list(shares.values()), contributions / contributions.sum(), atol=1e-9
     )
+
+
+def test_columns_of_one_source_count_the_variance_of_their_linear_part():
+    """Two encoded columns of one source and one alone, of a linear function of two outputs."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    X[:, 1] += 0.8 * X[:, 0]
+    slopes = np.array([[1.0, 0.5], [-2.0, 0.3], [0.7, 0.0]])
+    own, correlation = np.array([0, 1]), np.corrcoef(X[:, :2].T)
+    shares = gradient_shares(np.tile(slopes, (4, 1, 1)), X.std(axis=0), [(own, correlation)])
+    together = (X[:, :2] @ slopes[:2]).var(axis=0).sum()
+    alone = (X[:, 2:] @ slopes[2:]).var(axis=0).sum()
+    assert shares.sum() == pytest.approx(1.0)
+    assert shares[:2].sum() == pytest.approx(together / (together + alone))
+
+
+def test_a_model_without_gradients_has_no_shares():
+    assert not gradient_shares(np.zeros((4, 3, 1)), np.ones(3)).any()
 
 
 def test_a_single_network_of_several_classes_has_them_too():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rfrboost._importances import gradient_shares
 from rfrboost.inspection._look import COLOURS, INK, heading, panels, plain, text
 from rfrboost.inspection._models import column_names, method_of
 
@@ -45,26 +46,24 @@ def importances(model: Any, X: Any = None) -> dict[str, float]:
     check_is_fitted(model)
     shares = getattr(model, "feature_importances_", None)
     if shares is None:
-        shares = gradient_shares(model, X)
+        shares = shares_at(model, X)
     names = column_names(model)
     # Equal shares stay in the order of the table.
     order = np.argsort(-shares, kind="stable")
     return {names[j]: float(shares[j]) for j in order}
 
 
-def gradient_shares(model: Any, X: Any) -> np.ndarray:
-    """The shares of the columns of X, from gradients at its rows."""
+def shares_at(model: Any, X: Any) -> np.ndarray:
+    """The shares of a single network's columns, from gradients at the rows of X."""
     input_gradient = method_of(model, "input_gradient")
     if X is None:
         raise ValueError(
-            f"This {type(model).__name__} has no feature_importances_: pass X, the rows to take "
-            "input gradients at."
+            f"This {type(model).__name__} has no feature_importances_: pass X, the rows at which "
+            "to take input gradients."
         )
     gradient = input_gradient(X)
     deviation = np.std(numbers_of(X), axis=0)
-    gradient = gradient.reshape(*gradient.shape[:2], -1) * deviation[:, None]
-    shares = np.square(gradient / (np.abs(gradient).max() or 1.0)).sum(axis=(0, 2))
-    return shares / (shares.sum() or 1.0)
+    return gradient_shares(gradient.reshape(*gradient.shape[:2], -1), deviation)
 
 
 def numbers_of(X: Any) -> np.ndarray:

@@ -42,9 +42,14 @@ def test_nothing_appears_before_the_block_ends(tmp_path):
 def test_whatever_stops_the_writing_leaves_what_was_there(error, tmp_path):
     path = tmp_path / "m"
     path.write_bytes(b"earlier")
-    with pytest.raises(error), atomic_stream(path) as stream:
-        stream.write(b"half")
-        raise error
+
+    def stopped():
+        with atomic_stream(path) as stream:
+            stream.write(b"half")
+            raise error
+
+    with pytest.raises(error):
+        stopped()
     assert path.read_bytes() == b"earlier"
     assert list(tmp_path.iterdir()) == [path]
 

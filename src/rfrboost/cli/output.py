@@ -1,4 +1,7 @@
-"""Results that are written whole or not at all, block by block."""
+"""Tables that commands write, block by block: delimited text, gzipped text or Parquet.
+
+A file appears when it is complete, or what was there before stays.
+"""
 
 import csv
 import errno
@@ -15,19 +18,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rfrboost._atomic import atomic_stream
-from rfrboost.cli.errors import CommandError, WrongUsageError
-from rfrboost.cli.source import STANDARD
-from rfrboost.cli.tables import is_tabbed
+from rfrboost.cli.console import CommandError, WrongUsageError
+from rfrboost.cli.tables import STANDARD, is_tabbed
 
+#: a block of rows: arrays of equal length by column name
 Columns = dict[str, np.ndarray]
-#: what the name of a table to write may end in, before .gz
+#: the endings that the name of a table to write may have, before .gz
 ENDINGS = ("", ".csv", ".txt", ".tsv", ".tab", ".parquet")
 #: errors of a disk without room, a quota and a limit on the size of files
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Writer(Protocol):
-    """Takes blocks of rows, all with the same columns."""
+    """A function that writes blocks of rows, all with the same columns."""
 
     def __call__(self, columns: Columns) -> None:
         """Write one block; the first may have no rows."""
@@ -35,7 +38,7 @@ class Writer(Protocol):
 
 @contextmanager
 def table_writer(path: str) -> Iterator[Writer]:
-    """Writes a table to a file, as its name says, or as CSV to standard output (``-``)."""
+    """Open a table to write: the name says the format; ``-`` is CSV on standard output."""
     name = path.lower()
     ending = Path(name.removesuffix(".gz")).suffix
     if ending not in ENDINGS or name.endswith(".parquet.gz"):
@@ -51,7 +54,7 @@ def table_writer(path: str) -> Iterator[Writer]:
         try:
             yield text_writer(text, "\t" if is_tabbed(path) else ",")
         finally:
-            # Writes what is left, and keeps the stream open for those who still need it.
+            # Flushes the text, and leaves closing the stream to the stack.
             text.detach()
 
 
@@ -94,7 +97,7 @@ def named(path: str) -> Iterator[None]:
 
 
 def text_writer(stream: io.TextIOWrapper, separator: str) -> Writer:
-    """Delimited text, the names first; numbers read back as the same numbers."""
+    """Write delimited text with a header; numbers have all digits, so they read back the same."""
     rows = csv.writer(stream, delimiter=separator, lineterminator="\n")
     begun = False
 
@@ -110,7 +113,7 @@ def text_writer(stream: io.TextIOWrapper, separator: str) -> Writer:
 
 @contextmanager
 def parquet_writer(stream: BinaryIO) -> Iterator[Writer]:
-    """A Parquet file, a row group for every block."""
+    """Write a Parquet file with one row group per block; the first block sets the types."""
     with ExitStack() as stack:
         writers: list[pq.ParquetWriter] = []
 

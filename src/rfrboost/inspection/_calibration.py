@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from rfrboost.inspection._look import COLOURS, FAINT, INK, PALE, heading, panels, plain, text
+from rfrboost.inspection._style import COLOURS, FAINT, INK, PALE, heading, panels, plain, text
 from rfrboost.inspection._models import predictions
 
 if TYPE_CHECKING:

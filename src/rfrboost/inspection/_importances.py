@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rfrboost._importances import gradient_shares
-from rfrboost.inspection._look import COLOURS, INK, heading, panels, plain, text
+from rfrboost.inspection._style import COLOURS, INK, heading, panels, plain, text
 from rfrboost.inspection._models import column_names, method_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from rfrboost.inspection._look import COLOURS, INK, MARKERS, heading, panels, plain
+from rfrboost.inspection._style import COLOURS, INK, MARKERS, heading, panels, plain
 from rfrboost.inspection._models import is_automatic
 
 if TYPE_CHECKING:

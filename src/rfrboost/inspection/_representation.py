@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from rfrboost.inspection._look import (
+from rfrboost.inspection._style import (
     COLOURS,
     INK,
     MARKERS,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from rfrboost.inspection._look import COLOURS, INK, MOST_POINTS, PALE, heading, panels, plain, text
+from rfrboost.inspection._style import COLOURS, INK, MOST_POINTS, PALE, heading, panels, plain, text
 from rfrboost.inspection._models import predictions
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""How tables are read: the same answer from every format, and a clear one about what is wrong."""
+"""How tables are read: every format gives the same answer, and errors name what is wrong."""
 
 import gzip
 import io
@@ -57,7 +57,7 @@ FORMATS = {
     "t.parquet.gz": gzip.compress(parquet(ROWS)),
     "reordered.csv": text_of([row[::-1] for row in ROWS]),
     "unnamed.csv": text_of([["", *ROWS[0]]] + [[str(k), *r] for k, r in enumerate(ROWS[1:])]),
-    "holes.csv": text_of([["?" if not r[0] else r[0], *r[1:]] for r in ROWS]),
+    "question_marks.csv": text_of([["?" if not r[0] else r[0], *r[1:]] for r in ROWS]),
 }
 
 
@@ -100,8 +100,8 @@ def test_blocks_give_what_the_whole_gives(rows, name, model, right, tmp_path, mo
     np.testing.assert_allclose(printed, right, rtol=1e-12)
 
 
-def test_whole_numbers_with_holes_in_one_block_only(tmp_path, monkeypatch):
-    """A column that is whole numbers in one block and has holes in another is the same column."""
+def test_whole_numbers_with_missing_values_in_one_block_only(tmp_path, monkeypatch):
+    """Missing values in one block do not change what the column means in others."""
     header, *rows = [["k", "y"]] + [[str(i % 5), str(i % 5 * 1.5)] for i in range(30)]
     rows[17][0] = rows[18][0] = ""
     data = text_of([header, *rows])
@@ -127,7 +127,7 @@ def test_a_stray_word_is_named_with_its_row(block, model, tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stray_word_in_fit_is_said_aloud(tmp_path):
+def test_a_stray_word_in_fit_is_reported(tmp_path):
     rows = [row[:] for row in ROWS]
     rows[3][0] = "unknown"
     ran = worked(rfrboost("fit", "-", "--target", "y", "-o", tmp_path / "m", stdin=text_of(rows)))

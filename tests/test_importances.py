@@ -15,7 +15,7 @@ EFFECTS = {"a": 0.0, "b": 2.0, "c": -1.0, "d": 0.5}
 
 
 def mixed_table(n=500):
-    """Holes, a category, a flag, dates, many levels and noise, and the parts that y consists of."""
+    """A table with every kind of column, the parts that y is the sum of, and y."""
     rng = np.random.default_rng(0)
     days = rng.integers(0, 1000, n)
     frame = pd.DataFrame(
@@ -132,7 +132,7 @@ def test_what_cannot_be_told_is_refused():
         importances(RFNNRegressor(n_features=5).fit(X, X[:, 0]))
 
 
-def test_the_bars_are_the_shares_and_the_rest_is_said(fitted):
+def test_the_bars_are_the_shares_and_the_rest_is_summed(fitted):
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib.figure import Figure
 

@@ -135,7 +135,7 @@ def test_layers_are_drawn_from_the_first_to_the_last_with_their_scores(network, 
 
 
 def test_the_plane_is_one_of_the_representation(network, ax):
-    # A projection: distances in the plane are never longer than those of Φ, and Φ says all of it.
+    # A projection: distances in the plane are at most those of Φ, of which it is a linear map.
     model, X, y = network
     cloud = plot_representation(model, X, y, ax=ax).clouds[5]
     phi = model.transform(X)

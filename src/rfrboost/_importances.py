@@ -99,7 +99,8 @@ def averaged(network: Network) -> Network:
     Each layer's step is multiplied by the head's W first, which averages over members. That is
     allowed because an ensemble's features read x and never Φ.
     """
-    W, first = network.heads[-1].W, cast(DenseFeatures, network.initial)
+    W = network.heads[-1].W
+    first = cast(DenseFeatures, network.initial)
     unit = frozen(np.eye(W.shape[1]))
     layers = []
     for layer in network.layers:

@@ -141,8 +141,8 @@ def detected(cells: Cells, name: str, declared: bool) -> tuple[Task, str]:
         check_classes(cells, name, different)
     if is_words or declared:
         return Task.CLASSIFICATION, counted(different, "class", "classes")
-    # Floating-point columns are numbers. One of 0 and 1 only is a column of whole numbers that
-    # became floating-point because of missing values.
+    # Floating-point columns are numbers, unless they contain at most two whole numbers, such as 0
+    # and 1: then missing values may be why they are floating-point.
     most = 2 if types.is_floating(cells.type) else MOST_CLASSES
     if different <= most and all_whole(cells):
         values = counted(different, "different whole number")

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -108,9 +109,9 @@ def test_families_have_the_names_of_what_was_asked_for(features, families, ax):
 def test_a_family_that_kept_no_layer_leaves_the_others_without_a_name(ax):
     model = curved("auto")
     first = [i for i, record in enumerate(model.history_) if record["layer"] == 1]
-    model.history_ = model.history_[first[1] :]
+    model._fitted = replace(model._fitted, history=model.history_[first[1] :])
     assert list(plot_learning_curve(model, ax=ax).curves) == ["family 1"]
-    model.history_ = []
+    model._fitted = replace(model._fitted, history=[])
     with pytest.raises(ValueError, match="keeps none"):
         plot_learning_curve(model, ax=ax)
 

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from example_tables import fitted, many_levels
 
+from rfrboost._tables.fit import ranks
 from rfrboost._tables.statistics import (
     FEWEST_ROWS,
     MOST_INDICATORS,
     cross_fitted,
-    ranks,
     target_means,
 )
 

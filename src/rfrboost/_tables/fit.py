@@ -1,60 +1,35 @@
-"""Fitting an encoder to a training table, column by column.
+"""Fitting an encoder to a training table: columns by kind, and target encodings across folds.
 
 Numbers are scaled, and get an indicator of missing values where enough values are missing. Dates
 become the time since 1970 and their place in the year, the week and the day. Categories become
 indicator columns if they have few levels, and target encodings if they have many. Columns that do
-not vary are left out. :func:`fit_encoder` does all of it; the formulas for one column are in
-:mod:`rfrboost._tables.statistics`.
+not vary are left out. What is learned about each column is in
+:mod:`rfrboost._tables.statistics`; :func:`fit_encoder` puts it together.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from rfrboost._numerics.arrays import content_order, frozen
-from rfrboost._tables.encoder import (
-    DATE_PARTS,
-    ColumnEncoder,
-    DateColumn,
-    Encoder,
-    LevelColumn,
-    NumberColumns,
-    Scale,
-    date_part,
-    level_codes,
-    stack,
-)
+from rfrboost._numerics.arrays import content_order
+from rfrboost._tables.encoder import ColumnEncoder, Encoder, Scale, level_codes, stack
 from rfrboost._tables.statistics import (
-    FEWEST_ROWS,
     MOST_INDICATORS,
     common_levels,
+    constant_column,
     cross_fitted,
-    fit_scale,
-    indicator_scale,
-    indicators,
-    is_standardised,
-    ranks,
-    size_of,
-    target_means,
-    unchanged,
+    fit_dates,
+    fit_indicators,
+    fit_numbers,
+    fit_targets,
 )
 from rfrboost._tables.table import DATES, LEVELS, NOTHING, NUMBERS, Table, read_table
 from rfrboost._typing import Array, Indices
 
-#: the encoder of some columns, and the scale of every column that it writes
-Fitted = tuple[ColumnEncoder, list[Scale]]
-
-#: the scale of a column that does not vary: it becomes zeros
-NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0)
-
 # Folds for the target encodings of training rows.
 N_FOLDS = 5
-
-
-# The whole encoder
 
 
 def fit_encoder(
@@ -153,83 +128,7 @@ def counts(w: Array | None) -> Array | None:
     return w if w is None or (w == np.floor(w)).all() else w / w.mean()
 
 
-# Numbers and dates
-
-
-def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted:
-    """Columns of numbers and indicators of their missing values.
-
-    The numbers are scaled, unless the user has standardised them already.
-    """
-    scales: dict[int, Scale] = {}
-    indicated: dict[bytes, tuple[int, Scale]] = {}
-    sizes = []
-    for j in columns:
-        x = table.number(j)
-        scale = fit_scale(x, w)
-        if scale is not None:
-            scales[j] = scale
-            sizes.append(size_of(x, w))
-        missing = np.isnan(x)
-        if worth_indicating(missing, w):
-            # Columns with missing values in the same rows share one indicator.
-            indicated.setdefault(missing.tobytes(), (j, missing_scale(missing, w)))
-    if is_standardised(sizes):
-        scales = {j: unchanged(scale.fill) for j, scale in scales.items()}
-    encoder = NumberColumns(tuple(scales), tuple(j for j, _ in indicated.values()))
-    return encoder, [*scales.values(), *(scale for _, scale in indicated.values())]
-
-
-def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
-    """The parts of a date that vary, and an indicator of missing dates."""
-    seconds = table.seconds(column)
-    fitted = {part: fit_scale(date_part(seconds, part), w) for part in DATE_PARTS}
-    scales = {part: scale for part, scale in fitted.items() if scale is not None}
-    missing = np.isnan(seconds)
-    indicated = [missing_scale(missing, w)] if worth_indicating(missing, w) else []
-    return DateColumn(column, tuple(scales), bool(indicated)), [*scales.values(), *indicated]
-
-
-def worth_indicating(missing: np.ndarray, w: Array | None) -> bool:
-    """Whether both missing and other values have enough rows to learn from, as a level needs."""
-    return bool(np.bincount(missing, w, minlength=2).min() >= FEWEST_ROWS)
-
-
-def missing_scale(missing: np.ndarray, w: Array | None) -> Scale:
-    """The scale of an indicator of missing values."""
-    return indicator_scale(float(np.average(missing, weights=w)))
-
-
-# Categories
-
-
-def fit_indicators(
-    column: int, texts: list[str | None], levels: list[str | None], w: Array | None
-) -> Fitted:
-    """Indicator columns of a category with few levels."""
-    weight = np.bincount(level_codes(levels, texts), w, minlength=len(levels) + 1).astype(float)
-    encoder = indicators(column, levels, weight)
-    shares = weight[: len(encoder.values)] @ encoder.values / weight.sum()
-    return encoder, [indicator_scale(float(share)) for share in shares]
-
-
-def fit_targets(
-    column: int,
-    levels: list[str | None],
-    codes: Indices,
-    Y: Array,
-    suffixes: tuple[str, ...],
-    w: Array | None,
-) -> Fitted:
-    """Target encodings of a category with many levels."""
-    values = frozen(target_means(codes, len(levels), Y, w))
-    scales = [fit_scale(values[codes, i], w) or NO_SCALE for i in range(len(suffixes))]
-    return LevelColumn(column, tuple(levels), values, suffixes), scales
-
-
-def constant_column() -> Fitted:
-    """One column of zeros, for a table in which nothing varies."""
-    return LevelColumn(0, (), np.zeros((1, 1)), (" constant",)), [NO_SCALE]
+# Target encodings of columns with many levels
 
 
 def add_targets(
@@ -284,6 +183,14 @@ def encoding_targets(y: np.ndarray, task: str, w: Array | None) -> Targets:
     indicator = (codes[:, None] == np.arange(len(classes))).astype(float)
     values = indicator[:, 1:] if len(classes) == 2 else indicator
     return Targets(values, numbered(" target", values.shape[1]))
+
+
+def ranks(values: Array, w: Array | None) -> Array:
+    """For each value, the share of all weight below it plus half of the share at it (n,)."""
+    _, codes = np.unique(values, return_inverse=True)
+    weight = np.bincount(codes, w).astype(float)
+    shares: Array = ((np.cumsum(weight) - weight / 2) / weight.sum())[codes]
+    return shares
 
 
 def numbered(suffix: str, k: int) -> tuple[str, ...]:

@@ -1,6 +1,9 @@
-"""What is learned from training rows: the scale of a column, its common levels, target encodings.
+"""What is learned about each column from training rows: scales, levels and target encodings.
 
-Every statistic here counts a row of weight 2 as two equal rows, and does not depend on the order of
+Functions named ``fit_…`` return the encoder of some columns and the scale of every column that it
+writes; :mod:`rfrboost._tables.fit` puts these together.
+
+Every statistic counts a row of weight 2 as two equal rows, and does not depend on the order of
 rows. Weights are None (all one) or positive numbers (n,).
 
 *Target encoding.* A level is encoded by the mean of the target over its rows, shrunk towards the
@@ -15,11 +18,30 @@ what was fitted on the other folds (:func:`cross_fitted`). scikit-learn's ``Targ
 same, but cannot weight rows.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rfrboost._numerics.arrays import frozen
-from rfrboost._tables.encoder import LevelColumn, Scale, within_margin
+from rfrboost._tables.encoder import (
+    DATE_PARTS,
+    ColumnEncoder,
+    DateColumn,
+    LevelColumn,
+    NumberColumns,
+    Scale,
+    date_part,
+    level_codes,
+    within_margin,
+)
+from rfrboost._tables.table import Table
 from rfrboost._typing import Array, Indices
+
+#: the encoder of some columns, and the scale of every column that it writes
+Fitted = tuple[ColumnEncoder, list[Scale]]
+
+#: the scale of a column that does not vary: it becomes zeros
+NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0)
 
 # The quantiles between which the bulk of a column lies; its width is the unit of the scale.
 LOWER = 0.05
@@ -49,7 +71,54 @@ FEWEST_ROWS = 3
 MISSING = "(missing)"
 
 
-# Scales of columns of numbers
+# Numbers and dates
+
+
+def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted:
+    """Columns of numbers and indicators of their missing values.
+
+    The numbers are scaled, unless the user has standardised them already.
+    """
+    scales: dict[int, Scale] = {}
+    indicated: dict[bytes, tuple[int, Scale]] = {}
+    sizes = []
+    for j in columns:
+        x = table.number(j)
+        scale = fit_scale(x, w)
+        if scale is not None:
+            scales[j] = scale
+            sizes.append(size_of(x, w))
+        missing = np.isnan(x)
+        if worth_indicating(missing, w):
+            # Columns with missing values in the same rows share one indicator.
+            indicated.setdefault(missing.tobytes(), (j, missing_scale(missing, w)))
+    if is_standardised(sizes):
+        scales = {j: unchanged(scale.fill) for j, scale in scales.items()}
+    encoder = NumberColumns(tuple(scales), tuple(j for j, _ in indicated.values()))
+    return encoder, [*scales.values(), *(scale for _, scale in indicated.values())]
+
+
+def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
+    """The parts of a date that vary, and an indicator of missing dates."""
+    seconds = table.seconds(column)
+    fitted = {part: fit_scale(date_part(seconds, part), w) for part in DATE_PARTS}
+    scales = {part: scale for part, scale in fitted.items() if scale is not None}
+    missing = np.isnan(seconds)
+    indicated = [missing_scale(missing, w)] if worth_indicating(missing, w) else []
+    return DateColumn(column, tuple(scales), bool(indicated)), [*scales.values(), *indicated]
+
+
+def worth_indicating(missing: np.ndarray, w: Array | None) -> bool:
+    """Whether both missing and other values have enough rows to learn from, as a level needs."""
+    return bool(np.bincount(missing, w, minlength=2).min() >= FEWEST_ROWS)
+
+
+def missing_scale(missing: np.ndarray, w: Array | None) -> Scale:
+    """The scale of an indicator of missing values."""
+    return indicator_scale(float(np.average(missing, weights=w)))
+
+
+# Scales
 
 
 def fit_scale(x: Array, w: Array | None) -> Scale | None:
@@ -138,7 +207,36 @@ def quantile(x: Array, w: Array, level: float) -> tuple[float, float]:
     return float(x[min(lower, last)]), float(x[min(upper, last)])
 
 
-# Levels of columns of categories
+# Categories
+
+
+def fit_indicators(
+    column: int, texts: list[str | None], levels: list[str | None], w: Array | None
+) -> Fitted:
+    """Indicator columns of a category with few levels."""
+    weight = np.bincount(level_codes(levels, texts), w, minlength=len(levels) + 1).astype(float)
+    encoder = indicators(column, levels, weight)
+    shares = weight[: len(encoder.values)] @ encoder.values / weight.sum()
+    return encoder, [indicator_scale(float(share)) for share in shares]
+
+
+def fit_targets(
+    column: int,
+    levels: list[str | None],
+    codes: Indices,
+    Y: Array,
+    suffixes: tuple[str, ...],
+    w: Array | None,
+) -> Fitted:
+    """Target encodings of a category with many levels."""
+    values = frozen(target_means(codes, len(levels), Y, w))
+    scales = [fit_scale(values[codes, i], w) or NO_SCALE for i in range(len(suffixes))]
+    return LevelColumn(column, tuple(levels), values, suffixes), scales
+
+
+def constant_column() -> Fitted:
+    """One column of zeros, for a table in which nothing varies."""
+    return LevelColumn(0, (), np.zeros((1, 1)), (" constant",)), [NO_SCALE]
 
 
 def common_levels(texts: list[str | None], w: Array | None) -> list[str | None]:
@@ -220,11 +318,3 @@ def cross_fitted(codes: Indices, n_levels: int, Y: Array, w: Array | None, folds
         means = target_means(codes[rest], n_levels, Y[rest], None if w is None else w[rest])
         encoded[held] = means[codes[held]]
     return encoded
-
-
-def ranks(values: Array, w: Array | None) -> Array:
-    """For each value, the share of all weight below it plus half of the share at it (n,)."""
-    _, codes = np.unique(values, return_inverse=True)
-    weight = np.bincount(codes, w).astype(float)
-    shares: Array = ((np.cumsum(weight) - weight / 2) / weight.sum())[codes]
-    return shares

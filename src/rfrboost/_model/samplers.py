@@ -31,7 +31,7 @@ from rfrboost._typing import Array, Indices
 
 # Candidate pairs that each SWIM neuron is chosen from. √(CANDIDATES·p) rows are each paired with
 # √(CANDIDATES·p) others: steep pairs are rare, and a product of rows offers many pairs for little
-# work, whatever n is.
+# work, which does not grow with n.
 CANDIDATES = 128
 
 # Pairs closer than this, in units of a coordinate's standard deviation, count as this far apart.

@@ -1,1 +1,1 @@
-"""Linear algebra, precision, threads and sizes: functions on arrays, whatever they mean."""
+"""Linear algebra, precision, threads and sizes: functions on arrays that serve every method."""

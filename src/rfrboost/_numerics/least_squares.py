@@ -33,7 +33,7 @@ PIVOT_NOISE = 8 * np.finfo(float).eps
 # Relative residual that a refined solution must reach: far below the error of a single-precision G.
 REFINED = 1e-8
 
-# The same for kernel matrices, whose solutions are fitted to targets with far larger noise.
+# That residual for kernel matrices, whose targets have far larger noise.
 KERNEL_REFINED = 1e-4
 
 # Corrections before refinement is given up; each must at least halve the residual.

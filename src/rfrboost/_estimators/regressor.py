@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from rfrboost._estimators.intervals import TrustedRegressor
-from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, recipe_for
+from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, LOSS_CONSTRAINT, recipe_for
 from rfrboost._model.losses import Loss
 from rfrboost._paper.boost import Recipe
 
@@ -135,7 +135,7 @@ class RFRBoostRegressor(TrustedRegressor):
         **BOOST_CONSTRAINTS,
         "strategy": [StrOptions({"gradient", "greedy"})],
         "step_matrix": [StrOptions({"dense", "diagonal", "scalar"})],
-        "loss": [StrOptions({"squared_error", "huber", "quantile", "poisson"}), Loss],
+        "loss": LOSS_CONSTRAINT,
         "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
     }
 

@@ -3,10 +3,16 @@
 from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from rfrboost._estimators.classification import NetworkClassifier
-from rfrboost._estimators.parameters import FEATURE_CONSTRAINTS, NONNEGATIVE, WIDTH, rfnn_recipe
+from rfrboost._estimators.parameters import (
+    FEATURE_CONSTRAINTS,
+    LOSS_CONSTRAINT,
+    NONNEGATIVE,
+    WIDTH,
+    rfnn_recipe,
+)
 from rfrboost._estimators.regression import NetworkRegressor
 from rfrboost._model.losses import Loss
 from rfrboost._paper.boost import Recipe
@@ -44,7 +50,7 @@ class RFNNRegressor(NetworkRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RFNN_CONSTRAINTS,
-        "loss": [StrOptions({"squared_error", "huber", "quantile", "poisson"}), Loss],
+        "loss": LOSS_CONSTRAINT,
         "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
     }
 

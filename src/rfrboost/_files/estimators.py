@@ -28,13 +28,13 @@ from rfrboost._files.schema import (
     NUMBER,
     OBJECT,
     TEXT,
-    Form,
-    Many,
-    Maybe,
+    JsonValue,
+    ListOf,
     ModelFileError,
     Numbers,
-    Plain,
+    OrNone,
     Record,
+    Schema,
     State,
     choice,
     is_number,
@@ -55,7 +55,9 @@ LABEL_TYPES: dict[str, tuple[type, ...]] = {
 MOST_CHARACTERS = 2**26
 
 
-LABEL = Plain("a string, a number or a bool", lambda v: type(v) in (bool, int, str) or is_number(v))
+LABEL = JsonValue(
+    "a string, a number or a bool", lambda v: type(v) in (bool, int, str) or is_number(v)
+)
 
 
 class Labels:
@@ -69,7 +71,7 @@ class Labels:
         return state
 
     def read(self, state: State, where: str) -> Any:
-        fields: dict[str, Form] = {"type": choice(LABEL_TYPES), "values": Many(LABEL, list)}
+        fields: dict[str, Schema] = {"type": choice(LABEL_TYPES), "values": ListOf(LABEL, list)}
         entries = Record(fields).read(state, where)
         name, values = entries["type"], entries["values"]
         right_types = all(type(v) in LABEL_TYPES[name] for v in values)
@@ -91,10 +93,10 @@ class Names:
     """Column names, in an array of objects as scikit-learn keeps them."""
 
     def write(self, value: Any, where: str) -> State:
-        return Many(TEXT).write(value, where)
+        return ListOf(TEXT).write(value, where)
 
     def read(self, state: State, where: str) -> Any:
-        names = Many(TEXT, list).read(state, where)
+        names = ListOf(TEXT, list).read(state, where)
         return np.array(names, dtype=object)
 
 
@@ -102,7 +104,7 @@ class Names:
 class FittedState:
     """Attributes by name, and whether those of an estimator fit together."""
 
-    attributes: Mapping[str, Form]
+    attributes: Mapping[str, Schema]
     fit_together: Callable[[Any], bool]
 
     def write(self, estimator: BaseEstimator) -> State:
@@ -116,7 +118,7 @@ class FittedState:
         """Set the fitted attributes; those that are None stay unset, as after a fit."""
         forms = {name.strip("_"): form for name, form in self.attributes.items()}
         # What may be None may also be absent: the file is then older than the attribute.
-        absent = {name: None for name, form in forms.items() if type(form) is Maybe}
+        absent = {name: None for name, form in forms.items() if type(form) is OrNone}
         values = Record(forms).read({**absent, **OBJECT.read(state, "its fitted state")}, "it")
         for name in self.attributes:
             if values[name.strip("_")] is not None:
@@ -153,8 +155,8 @@ class Parameter:
         if isinstance(state, dict):
             return REGRESSION_LOSS.read(state, where)
         if isinstance(state, list):
-            return Many(Plain("a plain value", is_scalar)).read(state, where)
-        return Plain("a plain value", is_scalar).read(state, where)
+            return ListOf(JsonValue("a plain value", is_scalar)).read(state, where)
+        return JsonValue("a plain value", is_scalar).read(state, where)
 
 
 def write_parameters(estimator: BaseEstimator) -> State:
@@ -182,7 +184,7 @@ def read_parameters(cls: type[BaseEstimator], state: State) -> BaseEstimator:
     return estimator
 
 
-INPUTS: dict[str, Form] = {"n_features_in_": COUNT, "feature_names_in_": Maybe(Names())}
+INPUTS: dict[str, Schema] = {"n_features_in_": COUNT, "feature_names_in_": OrNone(Names())}
 
 
 LAYER_RECORD = Record(
@@ -196,14 +198,14 @@ LAYER_RECORD = Record(
 )
 
 
-NETWORK_ATTRIBUTES: dict[str, Form] = {
+NETWORK_ATTRIBUTES: dict[str, Schema] = {
     **INPUTS,
-    "_encoder": Maybe(ENCODER),
+    "_encoder": OrNone(ENCODER),
     "network_": NETWORK,
-    "feature_importances_": Maybe(Numbers(1)),
-    "_calibration": Maybe(CALIBRATION),
-    "history_": Many(LAYER_RECORD, list),
-    "_seed": Plain("a seed", lambda v: type(v) is int and 0 <= v < 2**31),
+    "feature_importances_": OrNone(Numbers(1)),
+    "_calibration": OrNone(CALIBRATION),
+    "history_": ListOf(LAYER_RECORD, list),
+    "_seed": JsonValue("a seed", lambda v: type(v) is int and 0 <= v < 2**31),
 }
 
 

@@ -76,7 +76,7 @@ class Graph:
         self._nodes.append(node)
         return result
 
-    def rising(self, value: Value) -> Value:
+    def sorted_rows(self, value: Value) -> Value:
         """The entries of every row, sorted: ``TopK`` of all of them, whose places nobody needs."""
         result, places = Value(self.free_name("TopK"), value.dtype), self.free_name("places")
         width = self.op("Shape", value, dtype=np.dtype(np.int64), attributes={"start": 1, "end": 2})

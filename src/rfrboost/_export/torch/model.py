@@ -6,7 +6,7 @@ from sklearn.base import is_classifier
 from torch import Tensor, nn
 
 from rfrboost._export.torch.features import tensor
-from rfrboost._export.torch.losses import known, predicted
+from rfrboost._export.torch.losses import checked, predicted
 from rfrboost._export.torch.network import NetworkModule
 from rfrboost._rows.targets import NO_SCALE
 
@@ -24,7 +24,7 @@ class PredictionModule(nn.Module):
 
     def __init__(self, estimator: Any) -> None:
         super().__init__()
-        known(estimator._loss)
+        checked(estimator._loss)
         self.loss = estimator._loss
         self.network = NetworkModule(estimator.network_)
         scale = NO_SCALE if is_classifier(estimator) else estimator._target_scale

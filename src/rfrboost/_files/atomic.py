@@ -1,4 +1,4 @@
-"""Writing a file so that a reader sees all of it or none of it."""
+"""Writing a file so that a reader sees the old content or the new one, never a part of it."""
 
 import os
 from pathlib import Path
@@ -6,14 +6,15 @@ from uuid import uuid4
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Put ``data`` into the file ``path``; if that fails, what was there before stays.
+    """Make ``data`` the content of the file ``path``; if that fails, the file stays as it was.
 
-    The temporary file stands beside it, because a rename is atomic within one file system only,
-    and is on the disk before the rename, so that a crash cannot leave an empty file either.
+    The data goes to a temporary file in the same folder, because a rename is atomic within one file
+    system only. It is flushed to the disk before the rename, so that a crash cannot leave an empty
+    file. A symbolic link stays a link, and the file it points to is replaced.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        raise ValueError(f"{os.fspath(path)} is not a file that could be replaced.")
+        raise ValueError(f"{os.fspath(path)} is not a regular file and cannot be replaced.")
     temporary = target.with_name(f".{uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as stream:

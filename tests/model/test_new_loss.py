@@ -104,7 +104,8 @@ def test_a_new_loss_is_entered_in_one_place(tmp_path):
     files = tmp_path / "files"
     files.mkdir()
     command = [sys.executable, "-c", USE, files]
-    own = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    # The copy comes before the package itself, and everything else is found as in this process.
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=tmp_path, env=own
     )

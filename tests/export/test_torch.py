@@ -249,13 +249,13 @@ def test_automatic_models_are_trained_too_centres_and_all():
     check(tuned, regression(300, seed=1)[0])
 
 
-def test_what_the_fit_said_of_its_rows_goes_with_it():
+def test_training_discards_what_the_fit_measured_on_its_rows():
     X, y = regression(200)
     model = RFRBoostRegressor(features=("swim",), n_bags=2, random_state=0).fit(X, y)
     tuned = fine_tune(model, X, y - 2 * X[:, 0], n_epochs=3, random_state=0)
     assert tuned.network_ is not model.network_
     assert not hasattr(tuned, "oof_score_")
-    with pytest.raises(ValueError, match="trained since"):
+    with pytest.raises(ValueError, match="trained in PyTorch since"):
         tuned.predict_interval(X)
     assert model.predict_interval(X).shape == (200, 2)
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -215,7 +216,8 @@ def test_a_model_that_is_not_whole_is_not_saved(tmp_path):
     with pytest.raises(ModelFileError, match="'l2_head' parameter"):
         RFNNRegressor(4).fit(X, y).set_params(l2_head=-1.0).save(tmp_path / "model")
     model = RFNNRegressor(4).fit(X, y)
-    model.n_features_in_ = 7
+    inputs = replace(model._fitted.inputs, n_columns=7)
+    model._fitted = replace(model._fitted, inputs=inputs)
     with pytest.raises(ModelFileError, match="do not fit together"):
         model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -79,7 +79,8 @@ def bump(graph: Graph, distance: Value, share: float, reach: float) -> Value:
 
 def euclidean(graph: Graph, feature_map: Bumps, z: Value, dtype: np.dtype) -> Value:
     """‖(z − c)L‖ in units of ``euclidean_unit``."""
-    L, unit = feature_map.distances.L, feature_map.distances.euclidean_unit
+    L = feature_map.distances.L
+    unit = feature_map.distances.euclidean_unit
     in_metric = graph.op("Mul" if L.ndim == 1 else "MatMul", z, np.atleast_2d(L))
     A = rounded(graph, graph.op("Div", in_metric, row(unit)))
     B = single(stretched(feature_map.centres, L) / unit)

@@ -170,7 +170,7 @@ class Inputs:
         """X at prediction as the array (n, D) that the network was fitted on."""
         if self.encoder is None:
             X = validate_data(estimator, X, dtype=DTYPES, reset=False)
-            check_extent(np.maximum(X.max(axis=0), -X.min(axis=0)), self.names)
+            check_columns(X, self.names)
             return X
         if is_table(X):
             check_not_empty(X)
@@ -187,6 +187,11 @@ class Inputs:
         if self.encoder is None:
             return np.arange(width)
         return np.array(self.encoder.sources, np.intp)
+
+
+def check_columns(X: Array, names: np.ndarray | None) -> None:
+    """Refuse an array with columns so large that squared distances overflow."""
+    check_extent(np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float), names)
 
 
 def check_extent(largest: Array, names: np.ndarray | None) -> None:

@@ -33,6 +33,7 @@ from rfrboost._estimators.fitted import (
     NumberTargets,
     Targets,
     TargetScale,
+    check_columns,
     check_extent,
     check_not_empty,
     class_columns,
@@ -131,7 +132,7 @@ def problem_of_arrays(
             X, y, w = X[present], y[present], w[present]
     if inputs.encoder is None:
         # What an encoder writes is of size one already.
-        check_extent(np.maximum(X.max(axis=0), -X.min(axis=0)), inputs.names)
+        check_columns(X, inputs.names)
     automatic = parameters.automatic and len(y) >= ensemble_rows
     if not automatic:
         refuse_validation(has_validation)

@@ -24,7 +24,8 @@ import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from rfrboost._model.features import CHOICES
-from rfrboost._model.losses import Loss
+from rfrboost._model.loss import Loss
+from rfrboost._model.losses import loss_names
 
 # Upper ends far beyond use, so that products with them stay finite.
 NONNEGATIVE = Interval(Real, 0, 1e100, closed="both")
@@ -32,7 +33,7 @@ POSITIVE = Interval(Real, 0, 1e30, closed="right")
 WIDTH = Interval(Integral, 1, None, closed="left")
 AUTO = StrOptions({"auto"})
 NAMED_FEATURES = StrOptions({"swim", "sparse", "gaussian", "uniform", "fourier"})
-LOSSES = StrOptions({"squared_error", "huber", "quantile", "poisson"})
+LOSSES = StrOptions(loss_names())
 
 FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "features": [

@@ -40,8 +40,8 @@ from rfrboost._estimators.fitted import (
     is_table,
 )
 from rfrboost._estimators.parameters import Parameters
-from rfrboost._estimators.recipes import fitted_loss, loss_for
-from rfrboost._model.losses import BinaryLogLoss, Loss, SoftmaxLogLoss
+from rfrboost._model.loss import Loss
+from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
@@ -138,7 +138,7 @@ def problem_of_arrays(
         refuse_validation(has_validation)
     if request.task == "regression":
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
-        named = loss_for(parameters.loss, parameters.quantile)
+        named = named_loss(parameters.loss, parameters.quantile)
         check_targets(Y, named)
         chunks = InMemory(X, Y, w, parameters.parts, request.sizes)
         resumed = resumed_network(request, X.shape[1], named.n_outputs(Y))
@@ -181,7 +181,7 @@ def problem_of_chunks(request: Request, chunks: DescribedChunks, source: BlockAr
         loss = log_loss(len(labels.classes))
         resumed = resumed_network(request, n_columns, len(chunks.facts.y_low), labels.classes)
         return Problem(chunks, loss, labels, inputs, resumed, held_out=source.held)
-    named = loss_for(parameters.loss, parameters.quantile)
+    named = named_loss(parameters.loss, parameters.quantile)
     ends = np.vstack([facts.y_low, facts.y_high])
     check_targets(ends, named)
     resumed = resumed_network(request, n_columns, named.n_outputs(ends))

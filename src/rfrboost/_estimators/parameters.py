@@ -12,7 +12,7 @@ The routes:
     ``n_layers="auto"`` and more than 50,000 rows that are not in memory (row blocks, Dask): one
     network in the learned metric that held-out rows stop.
 
-:data:`DEFAULTS` is the only table of what "auto" stands for and of which parameters have no effect
+``DEFAULTS`` is the only table of what "auto" stands for and of which parameters have no effect
 in a route, where they are refused; the documentation shows it.
 """
 

@@ -237,7 +237,7 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     """Weights (n,) as finite numbers, none of them negative, if there are any."""
     if sample_weight is None:
         return None
-    w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    w: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (w < 0).any():
         raise ValueError("sample_weight has negative entries; weights must be zero or positive.")
     if not w.max(initial=0.0) > 0:
@@ -248,7 +248,8 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
 def scaled_weights(w: Array) -> Array:
     """Weights divided by a power of two near the largest: equal weights of any size give the
     same bits."""
-    return np.ldexp(w, -np.frexp(w.max())[1])
+    scaled: Array = np.ldexp(w, -np.frexp(w.max())[1])
+    return scaled
 
 
 def present_rows(w: Array | None, n_rows: int) -> Mask:

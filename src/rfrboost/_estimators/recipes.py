@@ -85,7 +85,7 @@ class PowerSchedule:
     s: float
 
     def __call__(self, t: int) -> float:
-        return self.c * t**-self.s
+        return float(self.c * t**-self.s)
 
 
 def schedule_for(learning_rate: float | tuple[float, float]) -> Callable[[int], float]:

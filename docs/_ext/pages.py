@@ -1,25 +1,31 @@
-"""Small things the site needs: links into the repository, plain docstrings, a quick gallery."""
+"""What the site needs beyond Sphinx: links into the repository, the table of defaults, a quick gallery."""
 
 import re
 import time
 from pathlib import Path
 from typing import Any
 
+from defaults import MARK, defaults, table
 from sphinx.application import Sphinx
 
 # The gallery in the order in which it should be read.
 EXAMPLES = ["regression", "tables", "circles", "trees", "pipeline", "explain", "onnx", "dask"]
-# Processor seconds an example may take, so that it can be tried while reading.
-MOST_SECONDS = 15.0
+# Processor seconds that an example may take. Examples are meant to run within 15 seconds on an idle
+# machine, so that they can be tried while reading; a busy machine may take three times as long.
+MOST_SECONDS = 45.0
 
-# What a link to a file of the repository is on the site.
+# The page of the site for a file of the repository.
 LINKS = {
-    r"src/rfrboost/(\w+)\.py": r"/internals/rfrboost.\1.rst",
     r"experiments/results/([\w-]+)\.md": r"/results/\1.md",
     r"experiments/results": "/results/index.md",
     r"experiments/README\.md": "/results/experiments.md",
     r"benchmarks/results\.md": "/results/benchmarks.md",
+    r"benchmarks/(dask|scale)\.md": r"/results/\1.md",
+    r"SECURITY\.md": "/security.md",
+    r"CONTRIBUTING\.md": "/contributing.md",
+    r"CHANGELOG\.md": "/changes.md",
 }
+SOURCE_FILE = re.compile(r"\]\((?:\.\./)+src/(rfrboost/[\w/]+)\.py\)")
 CODE = re.compile(r"(``.*?``)")
 
 
@@ -47,12 +53,18 @@ limit_time = TimeLimit()
 
 
 def read_source(app: Sphinx, page: str, source: list[str]) -> None:
-    """Point links at what a file of the repository is on the site."""
-    text = source[0]
+    """Point links to files of the repository at their pages, and put the table of defaults in."""
+    text = SOURCE_FILE.sub(module_link, source[0]).replace(MARK, table(defaults()))
     for file, target in LINKS.items():
         text = re.sub(rf"\]\((?:\.\./)+{file}\)", f"]({target})", text)
     # The blank line that ends a doctest is not for readers.
     source[0] = re.sub(r"\n\n```(?=\n|$)", "\n```", text)
+
+
+def module_link(found: re.Match[str]) -> str:
+    """The link to a module's page in place of that to its file."""
+    name = found[1].removesuffix("/__init__").replace("/", ".")
+    return f"](/internals/{name}.rst)"
 
 
 def plain_docstring(

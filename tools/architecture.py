@@ -80,7 +80,7 @@ MONO = "font-family=\"'DejaVu Sans Mono', Menlo, Consolas, monospace\""
 
 
 def packages() -> list[str]:
-    """The packages, and the modules of the top folder; ``__init__`` is the library's public face."""
+    """The packages, and the modules of the top folder; ``__init__`` is the library itself."""
     folders = [p.parent.name for p in PACKAGE.glob("*/__init__.py")]
     modules = [p.stem for p in PACKAGE.glob("*.py")]
     return sorted(set(folders + modules) - EVERYWHERE - SCRIPTS)
@@ -294,7 +294,7 @@ def arrow_svg(path: list[Place], top: Callable[[Place], float]) -> str:
         if not ends:
             y += BOX_HEIGHT
             parts.append(f"L {x:.0f} {y:.0f}")
-    return f'<path d="{" ".join(parts)}" fill="none" stroke="{LINE}" stroke-width="1.6" marker-end="url(#tip)"/>'
+    return path_svg(" ".join(parts), tip=True)
 
 
 def side(distance: float) -> float:
@@ -310,8 +310,7 @@ def later_svg(importer: Place, other: Place, top: Callable[[Place], float]) -> s
     to_y = top(other) + (BOX_HEIGHT + 5 if other.layer > importer.layer else -5)
     to_x = other.x + (-60 if right else 60)
     path = f"M {x:.0f} {y:.0f} C {to_x:.0f} {y:.0f} {to_x:.0f} {y:.0f} {to_x:.0f} {to_y:.0f}"
-    dashes = 'stroke-dasharray="5 4"'
-    return f'<path d="{path}" fill="none" stroke="{LINE}" stroke-width="1.4" {dashes} marker-end="url(#tip)"/>'
+    return path_svg(path, tip=True, dashed=True)
 
 
 def box_svg(place: Place, y: float) -> str:
@@ -347,11 +346,9 @@ def routes_svg() -> str:
     bottom = 150 + longest * (STEP_HEIGHT + STEP_GAP)
     drawn = [
         rectangle(width / 2 - 190, 14, 380, 40, PUBLIC_FILL),
-        text(width / 2, 39, "fit(X, y), fit(RowBlocks), or Dask collections", 14, INK, bold=True),
+        text(width / 2, 39, "fit(X, y), fit(RowBlocks) or Dask collections", 14, INK, bold=True),
         rectangle(25, bottom + 34, width - 50, 40, PUBLIC_FILL),
-        text(
-            width / 2, bottom + 59, "one fitted Network: predict, save, export", 14, INK, bold=True
-        ),
+        text(width / 2, bottom + 59, "a fitted Network: predict, save, export", 14, INK, bold=True),
     ]
     for i, (name, steps) in enumerate(ROUTES.items()):
         x = 25 + i * COLUMN + 8
@@ -408,8 +405,9 @@ def column_svg(
 def svg(width: float, height: float, label: str, parts: list[str]) -> str:
     """A whole picture on white, which stays readable on dark pages."""
     tip = (
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="7" markerHeight="7" '
-        f'orient="auto-start-reverse"><path d="M 0 0 L 8 4 L 0 8 z" fill="{LINE}"/></marker></defs>'
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto-start-reverse">'
+        f'<path d="M 0 0 L 8 4 L 0 8 z" fill="{LINE}"/></marker></defs>'
     )
     size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}">'
@@ -442,9 +440,14 @@ def text(
 
 def line_svg(points: list[tuple[float, float]], tip: bool = False) -> str:
     """A line through points, with a tip at its end or without."""
-    path = " L ".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return path_svg("M " + " L ".join(f"{x:.1f} {y:.1f}" for x, y in points), tip)
+
+
+def path_svg(path: str, tip: bool = False, dashed: bool = False) -> str:
+    """A line along an SVG path."""
+    dashes = ' stroke-dasharray="5 4"' if dashed else ""
     end = ' marker-end="url(#tip)"' if tip else ""
-    return f'<path d="M {path}" fill="none" stroke="{LINE}" stroke-width="1.4"{end}/>'
+    return f'<path d="{path}" fill="none" stroke="{LINE}" stroke-width="1.5"{dashes}{end}/>'
 
 
 def pictures() -> dict[str, str]:

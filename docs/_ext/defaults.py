@@ -1,4 +1,4 @@
-"""The table of defaults, made from the code: what a parameter at its default means on each route."""
+"""The table of defaults, made from the code: what a parameter is on each route if it is not set."""
 
 import importlib
 from collections.abc import Mapping

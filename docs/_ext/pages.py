@@ -1,4 +1,4 @@
-"""What the site needs beyond Sphinx: links into the repository, the table of defaults, a quick gallery."""
+"""Links into the repository, the table of defaults, plain docstrings, a limit for examples."""
 
 import re
 import time

@@ -1,15 +1,17 @@
 """Figures on pages, and the committed result files that they are copied from.
 
-``docs/figures.toml`` has a list of claims. A claim is a piece of a page's text in which figures stand
-in braces, and a source for every figure. A source is one of
+``docs/figures.toml`` has a list of claims. A claim is a piece of a page's text with its figures in
+braces, and a source for every figure. A source is one of
 
-- ``[file, section, row, column]``: a cell of a Markdown table below that heading (the beginning of the
-  heading is enough), in the row that has this cell (several cells are joined by " + ");
+- ``[file, section, row, column]``: a cell of the first Markdown table below that heading, whose
+  beginning is enough, in the row that has this cell (several cells are joined by " + "); where
+  several columns have one name, the second is called "name 2";
 - the same with ``"min"`` or ``"max"`` at the end: over all rows that have these cells;
 - ``[file, sentence]``: text of the file, with ``{}`` in place of the figure;
 - ``{sum = [source, …]}`` or ``{ratio = [source, source]}``: of several such figures.
 
-Files are named by their path below ``experiments/results`` or ``benchmarks``.
+Files are named by their path below ``experiments/results`` or ``benchmarks``. In a CSV file the
+section is "".
 """
 
 import csv
@@ -128,11 +130,10 @@ def read_markdown(path: Path, section: str) -> list[dict[str, str]]:
     heading = re.compile(r"#+ " + re.escape(section))
     start = next(i for i, line in enumerate(lines) if not section or heading.match(line))
     first = next(i for i in range(start, len(lines)) if lines[i].startswith("|"))
-    names, _, *body = (
-        [cell.strip().strip("*") for cell in line.strip("| ").split("|")]
-        for line in table(lines, first)
-    )
-    return [dict(zip(names, cells, strict=False)) for cells in body]
+    cells = [line.strip("| ").split("|") for line in table(lines, first)]
+    names, _, *body = ([cell.strip().strip("*") for cell in line] for line in cells)
+    columns = [f"{n} 2" if n in names[:i] else n for i, n in enumerate(names)]
+    return [dict(zip(columns, line, strict=True)) for line in body]
 
 
 def table(lines: list[str], first: int) -> list[str]:

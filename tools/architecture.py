@@ -39,15 +39,17 @@ LAYER = (
     Step("fit the matrix A to the gradient", "_paper.steps.GradientStep.fit", per_layer=True),
     Step("refit the head W", "_paper.heads.fit_head", per_layer=True),
 )
-ENCODE = "_estimators.inputs.encode_fit"
+READ = Step("check X, y and weights", "_estimators.problem.problem_of_arrays")
 ROUTES = {
     "Single network": (
-        Step("take X as it is", "_estimators.inputs.read_arrays"),
-        Step("hold the rows in memory", "_rows.chunks.InMemory.__init__"),
+        READ,
+        Step("settle the parameters", "_estimators.routes.fit_single"),
         *LAYER,
     ),
     "Ensemble": (
-        Step("encode the table", ENCODE),
+        READ,
+        Step("encode the table", "_tables.fit.fit_encoder"),
+        Step("settle the parameters", "_estimators.routes.fit_ensemble"),
         Step("cut rows into folds and bags", "_auto.bags.bag"),
         Step("fit linear and boosted members", "_auto.members.boost_members"),
         Step("fit kernel members", "_auto.local_kernels.fit_bumps"),
@@ -56,8 +58,9 @@ ROUTES = {
     ),
     "Large": (
         Step("look at a sample of the rows", "_blocks.sample.Glance.__init__"),
-        Step("encode the table by the sample", ENCODE),
+        Step("encode the table by the sample", "_tables.fit.fit_encoder"),
         Step("cut blocks into chunks, on disk", "_blocks.open.opened"),
+        Step("settle the parameters", "_estimators.routes.fit_large"),
         *LAYER,
         Step("stop by held-out rows", "_blocks.held_out.Judge.__call__", per_layer=True),
     ),
@@ -178,10 +181,11 @@ def layered(edges: dict[str, set[str]]) -> dict[str, int]:
     level: dict[str, int] = {}
     for name in import_order(edges):
         level[name] = 1 + max((level[k] for k in edges[name] if k in level), default=-1)
-    # A public package that imports nothing stands below what uses it, and not at the bottom.
-    for name in [name for name in level if is_public(name)]:
+    # Public packages stand as high as they can: at the top, or right below what imports them.
+    highest = max(level.values())
+    for name in [name for name in reversed(import_order(edges)) if is_public(name)]:
         users = [level[other] for other in edges if name in edges[other]]
-        level[name] = max([level[name], *(user - 1 for user in users)])
+        level[name] = min([highest, *(user - 1 for user in users)])
     return level
 
 
@@ -377,7 +381,7 @@ def column_svg(
                 middle,
                 y + 36,
                 step.function.replace(".__init__", "").replace(".__call__", ""),
-                10.5,
+                10,
                 FAINT,
                 font=MONO,
             ),

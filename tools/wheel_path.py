@@ -2,8 +2,8 @@
 
 The wheel is built and put into an empty directory, alone. There one shell runs the commands of the
 page's section in their order, which begin by making an environment and installing the wheel. Then
-Python, in that environment, runs all Python of the page and of the README. Nothing of the repository
-is on the path.
+Python, in that environment, runs all Python of the page and of the README. Nothing of the
+repository is on the path.
 """
 
 import os

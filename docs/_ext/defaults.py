@@ -2,12 +2,15 @@
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 #: where the table of defaults is: parameter → value on each route
 MODULE, NAME = "rfrboost._estimators.defaults", "DEFAULTS"
 #: the line of a page that the table takes the place of
 MARK = "<!-- table of defaults -->"
+#: longer tuples are shown by their ends
+MOST_VALUES = 4
 ROUTES = {"single": "single network", "ensemble": "ensemble", "large": "large fit"}
 
 
@@ -21,8 +24,20 @@ def defaults() -> Mapping[str, Mapping[str, Any]]:
 
 
 def cell(value: Any) -> str:
-    """A default as it is shown; ``None`` is a value like others, a missing one is a dash."""
-    return f"`{value!r}`" if not isinstance(value, str) or " " not in value else value
+    """A default as the table shows it."""
+    if is_dataclass(value):
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+        nested = any(is_dataclass(part) for part in parts.values())
+        return ("; " if nested else ", ").join(f"{name}: {cell(p)}" for name, p in parts.items())
+    if isinstance(value, tuple) and len(value) > MOST_VALUES:
+        return f"{len(value)} values, {cell(value[0])} to {cell(value[-1])}"
+    if isinstance(value, tuple):
+        return " and ".join(cell(part) for part in value)
+    if isinstance(value, float):
+        return f"`{value:.3g}`"
+    # What has no literal form in Python, such as a parameter without effect, is words.
+    text = repr(value)
+    return text if " " in text else f"`{text}`"
 
 
 def table(rows: Mapping[str, Mapping[str, Any]]) -> str:

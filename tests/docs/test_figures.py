@@ -64,6 +64,10 @@ def test_settings_are_on_their_pages():
         ("91.2 %", 0.911, False),
         ("12 %", 0.119, True),
         ("0.862", 0.8615, True),
+        ("1e-5", 1e-5, True),
+        ("1e-5", 2e-5, False),
+        ("−0.48", -0.4773, True),
+        ("−0.48", 0.4773, False),
     ],
 )
 def test_figures_are_compared_by_the_digits_they_have(figure, value, right):

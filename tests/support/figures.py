@@ -64,7 +64,8 @@ def on_one_line(text: str) -> str:
 
 def agree(figure: str, value: float) -> bool:
     """Whether a figure is the value, rounded to the digits it is written with."""
-    decimals = len(re.sub(r"[ %]", "", figure).partition(".")[2]) + 2 * ("%" in figure)
+    mantissa, _, exponent = re.sub(r"[ %]", "", figure).partition("e")
+    decimals = len(mantissa.partition(".")[2]) - int(exponent or 0) + 2 * ("%" in figure)
     return abs(number(figure) - value) <= 0.5000001 * 10.0**-decimals
 
 

@@ -28,9 +28,14 @@ def sections() -> dict[str, list[str]]:
     found = {"rfrboost": sorted(f"rfrboost.{name}" for name in EVERYWHERE)}
     for package in order:
         if package not in REFERENCE:
-            found[f"rfrboost.{package}"] = [dotted(path) for path in modules_of(package)]
+            found[f"rfrboost.{package}"] = [dotted(p) for p in modules_of(package) if is_module(p)]
     private = [dotted(path) for path in modules_of("inspection") if path.name != "__init__.py"]
     return {**found, "rfrboost.inspection": private}
+
+
+def is_module(path: Path) -> bool:
+    """Whether a file can be imported; ``__main__`` is a script, which would run."""
+    return path.name != "__main__.py"
 
 
 def dotted(path: Path) -> str:

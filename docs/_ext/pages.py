@@ -8,6 +8,8 @@ from typing import Any
 from defaults import MARK, defaults, table
 from sphinx.application import Sphinx
 
+import rfrboost
+
 # The gallery in the order in which it should be read.
 EXAMPLES = ["regression", "tables", "circles", "trees", "pipeline", "explain", "onnx", "dask"]
 # Processor seconds that an example may take. Examples are meant to run within 15 seconds on an idle
@@ -26,6 +28,7 @@ LINKS = {
     r"CHANGELOG\.md": "/changes.md",
 }
 SOURCE_FILE = re.compile(r"\]\((?:\.\./)+src/(rfrboost/[\w/]+)\.py\)")
+PUBLIC = set(rfrboost.__all__)
 CODE = re.compile(r"(``.*?``)")
 
 
@@ -76,14 +79,21 @@ def plain_docstring(
         lines[i] = "".join(p if p.startswith("``") else p.replace("|", r"\|") for p in parts)
 
 
-def only_ours(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
-    """Leave out what scikit-learn adds to every estimator: its own manual has it."""
-    return skip or not str(getattr(obj, "__module__", "rfrboost")).startswith("rfrboost")
+def left_out(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
+    """Leave out what is documented elsewhere.
+
+    What scikit-learn adds to every estimator is in its own manual, fitted attributes are in the
+    docstrings of their classes, and public estimators have pages in the reference.
+    """
+    module = str(getattr(obj, "__module__", "rfrboost"))
+    fitted = what == "class" and name.endswith("_") and not name.endswith("__")
+    public = what == "module" and module.startswith("rfrboost._estimators") and name in PUBLIC
+    return skip or fitted or public or not module.startswith("rfrboost")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the above."""
     app.connect("source-read", read_source)
     app.connect("autodoc-process-docstring", plain_docstring)
-    app.connect("autodoc-skip-member", only_ours)
+    app.connect("autodoc-skip-member", left_out)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -29,6 +29,7 @@ LINKS = {
 }
 SOURCE_FILE = re.compile(r"\]\((?:\.\./)+src/(rfrboost/[\w/]+)\.py\)")
 PUBLIC = set(rfrboost.__all__)
+ATTRIBUTE_LINK = re.compile(r":obj:`(\w+_)(?: <[^>]*>)?`")
 CODE = re.compile(r"(``.*?``)")
 
 
@@ -73,9 +74,10 @@ def module_link(found: re.Match[str]) -> str:
 def plain_docstring(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Let |x| in docstrings mean what it means in mathematics, not a substitution."""
+    """Let |x| be an absolute value, not a substitution, and fitted attributes be plain names."""
     for i, line in enumerate(lines):
-        parts = CODE.split(line)
+        # numpydoc links attributes to their own entries, which are left out below.
+        parts = CODE.split(ATTRIBUTE_LINK.sub(r"**\1**", line))
         lines[i] = "".join(p if p.startswith("``") else p.replace("|", r"\|") for p in parts)
 
 

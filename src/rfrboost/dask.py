@@ -10,6 +10,11 @@ from typing import Any, Self
 
 from sklearn.base import _fit_context
 
+try:
+    from distributed import Client
+except ImportError as error:
+    raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from error
+
 from rfrboost._blocks.held_out import HeldOutRows
 from rfrboost._blocks.reader import BlockArrays, LabelledArrays, names_of
 from rfrboost._blocks.row_blocks import RowBlocks
@@ -24,12 +29,6 @@ from rfrboost._estimators.problem import Request
 from rfrboost._estimators.regressor import RFRBoostRegressor
 from rfrboost._estimators.routes import fit_outside_memory
 from rfrboost._tables.encoder import Encoder
-
-try:
-    from distributed import Client
-except ImportError as error:
-    raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from error
-
 
 __all__ = ["DaskRFRBoostClassifier", "DaskRFRBoostRegressor"]
 

@@ -10,17 +10,16 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rfrboost._estimators.base import NetworkEstimator
-from rfrboost._estimators.problem import checked_weights, scaled_weights
-from rfrboost._export.torch.network import NetworkModule, full_rank
-from rfrboost._export.torch.training import PARTS, Rows, Training, train
-from rfrboost._rows.limits import NEGLIGIBLE_WEIGHT
-
 try:
     import torch
 except ImportError as error:
     raise ImportError("rfrboost.torch needs PyTorch: pip install 'rfrboost[torch]'.") from error
 
+from rfrboost._estimators.base import NetworkEstimator
+from rfrboost._estimators.problem import checked_weights, scaled_weights
+from rfrboost._export.torch.network import NetworkModule, full_rank
+from rfrboost._export.torch.training import PARTS, Rows, Training, train
+from rfrboost._rows.limits import NEGLIGIBLE_WEIGHT
 
 __all__ = ["fine_tune"]
 

@@ -6,6 +6,7 @@ into a :class:`~rfrboost._estimators.fitted.Fitted`; everything else asks that o
 """
 
 import os
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -114,6 +115,12 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def feature_names_in_(self) -> np.ndarray:
         """The names of the columns of X, if all of them are text."""
         return self._known(self._model().inputs.names, "feature_names_in_")
+
+    @feature_names_in_.setter
+    def feature_names_in_(self, names: np.ndarray | None) -> None:
+        # Explainers set this to None on copies of a model, to call it with arrays.
+        fitted = self._model()
+        self._fitted = replace(fitted, inputs=replace(fitted.inputs, names=names))
 
     @property
     def feature_importances_(self) -> Array:
@@ -294,7 +301,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return PredictionModule(fitted)
 
 
-def number_type(dtype: str) -> np.dtype:
+def number_type(dtype: str) -> np.dtype[Any]:
     """The type that a ``dtype`` argument names."""
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype should be float32 or float64, not {dtype!r}.")

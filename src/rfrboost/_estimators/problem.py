@@ -33,6 +33,8 @@ from rfrboost._estimators.fitted import (
     NumberTargets,
     Targets,
     TargetScale,
+    check_columns,
+    check_extent,
     check_not_empty,
     class_columns,
     is_table,
@@ -51,7 +53,7 @@ from rfrboost._rows.chunks import (
     thinned_targets,
     weighted_sums,
 )
-from rfrboost._rows.limits import NEGLIGIBLE_WEIGHT, check_extent
+from rfrboost._rows.limits import NEGLIGIBLE_WEIGHT
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 from rfrboost._typing import Array, Mask
@@ -130,8 +132,7 @@ def problem_of_arrays(
             X, y, w = X[present], y[present], w[present]
     if inputs.encoder is None:
         # What an encoder writes is of size one already.
-        names = None if inputs.names is None else list(inputs.names)
-        check_extent(np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float), names)
+        check_columns(X, inputs.names)
     automatic = parameters.automatic and len(y) >= ensemble_rows
     if not automatic:
         refuse_validation(has_validation)
@@ -173,6 +174,8 @@ def problem_of_chunks(request: Request, chunks: DescribedChunks, source: BlockAr
     n_columns = len(facts.x_low)
     names = None if source.names is None else np.array(source.names, dtype=object)
     inputs = Inputs(source.n_columns or 0, names, source.encoder)
+    if inputs.encoder is None:
+        check_extent(np.maximum(facts.x_high, -facts.x_low), names)
     if isinstance(source, LabelledArrays):
         labels = set_classes(request, chunks, source)
         loss = log_loss(len(labels.classes))

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from rfrboost._auto.fit import Plan
-from rfrboost._estimators.defaults import BUMPS, FAMILIES, Scales, ShareOfRows
-from rfrboost._estimators.parameters import Parameters
+from rfrboost._estimators.parameters import BUMPS, FAMILIES, Parameters, Scales, ShareOfRows
 from rfrboost._model.losses import (
     Huber,
     Loss,

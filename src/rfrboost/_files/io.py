@@ -64,11 +64,12 @@ def to_state(estimator: Estimator) -> dict[str, State]:
     tag = TAGS.get(type(estimator))
     if tag is None:
         raise ModelFileError("its class is not one of rfrboost's own")
+    parameters = write_parameters(estimator)
     if isinstance(estimator, NetworkEstimator):
         fitted = write_model(estimator._model())
     else:
         fitted = write_features(estimator)
-    return {"estimator": tag, "parameters": write_parameters(estimator), "fitted": fitted}
+    return {"estimator": tag, "parameters": parameters, "fitted": fitted}
 
 
 def from_state(state: dict[str, State]) -> Any:

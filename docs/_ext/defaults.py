@@ -1,26 +1,16 @@
 """The table of defaults, made from the code: what a parameter is on each route if it is not set."""
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-#: where the table of defaults is: parameter → value on each route
-MODULE, NAME = "rfrboost._estimators.defaults", "DEFAULTS"
+from rfrboost._estimators.parameters import DEFAULTS
+
 #: the line of a page that the table takes the place of
 MARK = "<!-- table of defaults -->"
 #: longer tuples are shown by their ends
 MOST_VALUES = 4
 ROUTES = {"single": "single network", "ensemble": "ensemble", "large": "large fit"}
-
-
-def defaults() -> Mapping[str, Mapping[str, Any]]:
-    """The table of defaults, empty in versions that have none."""
-    try:
-        module = importlib.import_module(MODULE)
-    except ModuleNotFoundError:
-        return {}
-    return getattr(module, NAME)
 
 
 def cell(value: Any) -> str:
@@ -40,15 +30,12 @@ def cell(value: Any) -> str:
     return text if " " in text else f"`{text}`"
 
 
-def table(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """The defaults as a Markdown table: a row for every parameter, a column for every route."""
-    if not rows:
-        return "The table is part of the module `_estimators/defaults.py`."
+def table(rows: Mapping[str, Mapping[str, Any]] = DEFAULTS) -> str:
+    """The defaults as a Markdown table: one line for each parameter, one column for each route."""
     lines = [
         "| parameter | " + " | ".join(ROUTES.values()) + " |",
         "|---" * (len(ROUTES) + 1) + "|",
     ]
     for name, values in rows.items():
-        cells = [cell(values[route]) if route in values else "–" for route in ROUTES]
-        lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
+        lines.append(f"| `{name}` | " + " | ".join(cell(values[route]) for route in ROUTES) + " |")
     return "\n".join(lines)

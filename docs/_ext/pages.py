@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from defaults import MARK, defaults, table
+from defaults import MARK, table
 from sphinx.application import Sphinx
 
 import rfrboost
@@ -58,7 +58,7 @@ limit_time = TimeLimit()
 
 def read_source(app: Sphinx, page: str, source: list[str]) -> None:
     """Point links to files of the repository at their pages, and put the table of defaults in."""
-    text = SOURCE_FILE.sub(module_link, source[0]).replace(MARK, table(defaults()))
+    text = SOURCE_FILE.sub(module_link, source[0]).replace(MARK, table())
     for file, target in LINKS.items():
         text = re.sub(rf"\]\((?:\.\./)+{file}\)", f"]({target})", text)
     # The blank line that ends a doctest is not for readers.

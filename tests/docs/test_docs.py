@@ -124,3 +124,11 @@ def test_the_oldest_versions_are_those_that_are_tested_and_promised():
         assert f"{name} {version}" in policy, name
     assert project["requires-python"] == ">=3.11"
     assert "python 3.11 and later" in policy
+
+
+def test_the_readme_is_short_and_begins_with_the_two_commands():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 120
+    beginning = "\n".join(lines[:60])
+    for words in ("pip install", "make demo", "make test", ".fit("):
+        assert words in beginning

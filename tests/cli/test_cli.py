@@ -183,7 +183,7 @@ def test_explain_finds_the_columns_that_matter(place, tmp_path):
 
 
 def test_info_says_what_is_inside_and_loads_nothing(place, monkeypatch):
-    monkeypatch.setattr("rfrboost._files.io.unpack", None)
+    monkeypatch.setattr("rfrboost._files.io.read_document", None)
     text = worked(rfrboost("info", place / "c.rfrboost")).out.decode()
     for piece in (
         "RFRBoostClassifier",

@@ -5,19 +5,24 @@ import json
 import os
 import pickle
 import struct
+import time
+import tracemalloc
 import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
-from model_zoo import classification, regression
+from model_zoo import regression
 from numpy.random import default_rng
 from safetensors.numpy import save
 
 import rfrboost
 from rfrboost import ModelFileError, RFRBoostClassifier, RFRBoostRegressor, SWIMFeatures
-from rfrboost._estimators.fitted import ClassTargets
-from rfrboost._files.container import LARGEST_HEADER, checksum, to_json
+from rfrboost._files import container
+from rfrboost._files.container import LARGEST_HEADER, checksum, to_json, unpack
+from rfrboost._files.io import to_state
+from rfrboost._tables.fit import fit_encoder
 
 
 def fitted(kind):
@@ -305,9 +310,57 @@ def test_documents_that_json_would_let_pass(path, old, new):
     sentence(path)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_changed_byte_is_refused(kind, path):
+    """Each byte of a file is changed in turn: to a space, by one bit, and in its case."""
+    model, _ = fitted(kind)
+    model.save(path)
+    original = path.read_bytes()
+    accepted = []
+    for position, byte in enumerate(original):
+        for changed in {0x20, byte ^ 1, byte ^ 0x20} - {byte}:
+            data = bytearray(original)
+            data[position] = changed
+            try:
+                unpack(bytes(data))
+            except ModelFileError:
+                continue
+            accepted.append((position, changed))
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        lambda text: text.replace(b',"fitted.', b', "fitted.', 1),
+        lambda text: text + b" " * 8,
+        lambda text: text.replace(b"fitted.mean", b"f\\u0069tted.mean"),
+        lambda text: text.replace(b'{"rfrboost"', b'{"more":"x","rfrboost"'),
+        lambda text: text.replace(b'\\"format\\":1', b'\\"format\\": 1'),
+    ],
+    ids=["space", "padding", "escape", "more metadata", "space in the document"],
+)
+def test_a_header_in_another_spelling_is_refused(spelling, path):
+    model, _ = fitted("features")
+    model.save(path)
+    data = path.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    text = spelling(data[8:end])
+    assert text != data[8:end]
+    path.write_bytes(header(text, data[end:]))
+    assert "not as rfrboost writes it" in sentence(path)
+
+
 def header(text, arrays=b""):
     """A file with this header, as it is."""
     return struct.pack("<Q", len(text)) + text + arrays
+
+
+def with_table(document, table, arrays=b""):
+    """A file with this table of arrays, spelled as files are."""
+    table = {"__metadata__": {"rfrboost": to_json(document)}, **table}
+    text = json.dumps(table, separators=(",", ":")).encode()
+    return header(text + b" " * (-len(text) % 8), arrays)
 
 
 def with_document(text):
@@ -385,9 +438,8 @@ def test_arrays_described_by_hand(path, entry):
     model, _ = fitted("features")
     model.save(path)
     document, _ = parts(path)
-    table = {"__metadata__": {"rfrboost": to_json(document)}, "a": entry}
-    path.write_bytes(header(json.dumps(table).encode(), bytes(8)))
-    sentence(path)
+    path.write_bytes(with_table(document, {"a": entry}, bytes(8)))
+    assert "not as rfrboost writes it" not in sentence(path)
 
 
 def test_sentences_say_what_is_wrong(path):
@@ -401,8 +453,8 @@ def test_sentences_say_what_is_wrong(path):
         return sentence(path)
 
     assert "unknown estimator 'os.system'" in change(estimator="os.system")
-    newer = change(format=2, version="9.0")
-    assert "format 2, written by rfrboost '9.0', and this version reads formats up to 1" in newer
+    newer = change(format=3, version="9.0")
+    assert "format 3, written by rfrboost '9.0', and this version reads formats up to 2" in newer
     assert "no parameter 'exec'" in change(parameters={"exec": "print()"})
     assert "'n_layers' parameter" in change(parameters={"n_layers": -1})
     assert "should have the entries format, version" in change(more=1)
@@ -448,11 +500,146 @@ def test_a_folder_and_a_pipe_are_no_files(tmp_path):
         assert "it is not a file" in sentence(path)
 
 
+def test_overlapping_arrays_and_gaps_are_refused(path):
+    model, _ = fitted("features")
+    model.save(path)
+    document, _ = parts(path)
+    first = {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}
+    for begin in (0, 16):
+        second = {"dtype": "F64", "shape": [1], "data_offsets": [begin, begin + 8]}
+        data = with_table(document, {"a": first, "b": second}, bytes(begin + 8))
+        path.write_bytes(data)
+        assert "begins in a wrong place" in sentence(path)
+
+
+def processor_seconds(action):
+    began = time.process_time()
+    action()
+    return time.process_time() - began
+
+
+def test_an_array_of_many_axes_is_refused_quickly(path):
+    """The product of 90,000 large numbers alone takes 12 s."""
+    model, _ = fitted("features")
+    model.save(path)
+    document, _ = parts(path)
+    entry = {"dtype": "F64", "shape": [99_999_999_999_999_999] * 90_000, "data_offsets": [0, 8]}
+    path.write_bytes(with_table(document, {"a": entry}, bytes(8)))
+    assert processor_seconds(lambda: sentence(path)) < 1
+
+
+def test_many_values_below_a_long_key_are_refused_quickly(path):
+    """Each value used to have a name of its own with the whole key in it."""
+    model, _ = fitted("features")
+    model.save(path)
+    document, arrays = parts(path)
+    document["parameters"]["k" * 1_000_000] = [1] * 500_000
+    write(path, document, arrays)
+    assert processor_seconds(lambda: sentence(path)) < 3
+
+
+def test_loading_takes_little_more_memory_than_the_file(path):
+    """Arrays are held once; the file is 24 MB."""
+    X, y = regression(60, 1000)
+    model = SWIMFeatures(3000, random_state=0).fit(X, y)
+    model.save(path)
+    tracemalloc.start()
+    try:
+        rfrboost.load(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * path.stat().st_size
+
+
 def test_more_names_than_a_header_holds_are_refused_when_saving(path):
-    X, y = classification(20, 3)
-    model = RFRBoostClassifier(0).fit(X, y)
-    labels = np.array([c * 2**23 for c in "abc"], dtype=object)
-    model._fitted = replace(model._fitted, targets=ClassTargets(labels))
+    """Model files hold lists of text of any length, but no text of this length by itself."""
+    X, y = regression(20, 3)
+    model = RFRBoostRegressor(0).fit(X, y)
+    model.set_params(activation="tanh" * 2**22)
     with pytest.raises(ModelFileError, match="need a larger header"):
         model.save(path)
     assert not path.exists()
+
+
+# Format 2: lists of text that do not fit into a header.
+
+
+def many_levels():
+    """A model with 10⁵ levels of 200 characters in one column, and a table to predict.
+
+    The encoder is that of 100,000 rows of weight 3; the network behind it is fitted on fewer rows.
+    """
+    rng = default_rng(0)
+    levels = [f"{k:0200d}" for k in range(100_000)]
+    table = pd.DataFrame({"x": rng.normal(size=100_000), "code": levels})
+    y = table["x"].to_numpy() + np.arange(100_000) % 7
+    encoder, _ = fit_encoder(table, y, np.full(100_000, 3.0), "regression", default_rng(0))
+    few = pd.DataFrame({"x": table["x"][:200], "code": levels[:50] * 4})
+    model = RFRBoostRegressor(random_state=0).fit(few, y[:200])
+    fitted = model._fitted
+    model._fitted = replace(fitted, inputs=replace(fitted.inputs, encoder=encoder))
+    return model, table[::997]
+
+
+def test_levels_that_no_header_holds_are_saved_and_loaded(path):
+    model, table = many_levels()
+    expected = model.predict(table)
+    model.save(path)
+    assert rfrboost.file_info(path)["format"] == 2
+    loaded = rfrboost.load(path)
+    np.testing.assert_array_equal(loaded.predict(table), expected)
+    assert loaded._fitted.inputs.encoder.columns[1].levels[7] == f"{7:0200d}"
+    assert rfrboost.file_info(path)["fitted"]["encoder"]["columns"][1]["levels"][7][-1] == "7"
+
+
+@pytest.fixture
+def texts_path(path, monkeypatch):
+    """A small file of format 2, as if headers had to be shorter."""
+    X, y = regression(60, 2)
+    table = pd.DataFrame({"x": X[:, 0], "ü": [f"{k % 30} of 30 ✓" for k in range(60)]})
+    model = RFRBoostRegressor(random_state=0).fit(table, y)
+    monkeypatch.setattr(container, "LONG_TEXT", 1)
+    path.write_bytes(container.pack_as(2, to_state(model), "0"))
+    return path, model, table
+
+
+def test_texts_come_back_as_they_were(texts_path):
+    path, model, table = texts_path
+    document, arrays = parts(path)
+    assert {array.dtype.name for array in arrays.values()} >= {"float64", "uint8"}
+    np.testing.assert_array_equal(rfrboost.load(path).predict(table), model.predict(table))
+    info = rfrboost.file_info(path)
+    assert info["fitted"]["feature_names_in"] == ["x", "ü"]
+    assert document["fitted"]["feature_names_in"] == {"texts": "fitted.feature_names_in"}
+
+
+@pytest.mark.parametrize(
+    "bytes_of_text",
+    [b"", b"[", b"{}", b"[1]", b'[["a"]]', b"\xff", b"[" * 100_000, b'"x"', b"[NaN]"],
+    ids=lambda data: str(data[:20]),
+)
+def test_bytes_that_are_no_list_of_texts(bytes_of_text, texts_path):
+    path, _, _ = texts_path
+    document, arrays = parts(path)
+    arrays["fitted.feature_names_in"] = np.frombuffer(bytes_of_text, np.uint8)
+    write(path, document, arrays)
+    sentence(path)
+    with pytest.raises(ModelFileError):
+        rfrboost.file_info(path)
+
+
+def test_format_1_has_no_texts_in_arrays(texts_path):
+    path, _, _ = texts_path
+    document, arrays = parts(path)
+    write(path, {**document, "format": 1}, arrays)
+    assert "not one that model files have" in sentence(path)
+
+
+def test_texts_where_numbers_belong(texts_path):
+    path, _, _ = texts_path
+    document, arrays = parts(path)
+    scaling = document["fitted"]["encoder"]["scaling"]
+    scaling["fill"] = {"texts": scaling["fill"]["array"]}
+    write(path, document, arrays)
+    assert "should be a list of texts" in sentence(path)

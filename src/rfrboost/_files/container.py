@@ -2,34 +2,59 @@
 
     8 bytes      length of the header, little endian
     header       JSON: {"__metadata__": {"rfrboost": document}, name: {dtype, shape, offsets}, …}
-    arrays       float64 or float32, bit for bit
+    arrays       float64 or float32, bit for bit; in format 2 also text, as bytes
 
 The document holds the format's number, the version of rfrboost that wrote it, the model's state
 with {"array": name} in place of every array, and a SHA-256 checksum of all of that and the arrays.
+A header is written in one way only, and one that is written differently is refused. So every
+changed byte is found, in the header by its value or its spelling, in the arrays by the checksum.
 The checksum finds accidents. It proves nothing about who wrote a file, so everything is checked as
 if there were no checksum.
+
+Format 2 is written only for a model whose texts would not fit into a header: its lists of text
+become {"texts": name}, an array of bytes that hold the list as JSON.
 """
 
 import hashlib
+import io
 import json
 import math
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from rfrboost._files.schema import COUNT, OBJECT, TEXT, ModelFileError, Record, State
 
-#: the newest format that this version reads, and the one it writes
-FORMAT = 1
+#: the newest format that this version reads
+NEWEST_FORMAT = 2
+
+#: the format of models whose texts fit into the header, and of all others
+PLAIN_FORMAT = 1
+TEXT_FORMAT = 2
 
 # Bytes, 16 MB. A file that declares more is refused before it is read, so that a forged length
 # cannot fill the memory.
 LARGEST_HEADER = 2**24
 
-#: the types of arrays in model files, with the bytes of a number
-DTYPES = {"F64": 8, "F32": 4}
+# The writer pads a header with spaces to a multiple of this many bytes.
+HEADER_UNIT = 8
+
+# In format 2, lists of text with at least this many characters become arrays. Shorter ones, like
+# the names of a few columns, stay readable in the header.
+LONG_TEXT = 2**12
+
+#: the types of arrays in model files; "U8" is for text and in format 2 only
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "U8": np.dtype("u1"),
+}
 
 Arrays = dict[str, np.ndarray]
+
+# Where a value is in a document: its key, and where the dict or list around it is. Joined to a name
+# only where an array is, because a forged document can have millions of values below a long key.
+Place = tuple["Place", str] | None
 
 DOCUMENT = Record(
     {
@@ -44,7 +69,7 @@ DOCUMENT = Record(
 
 
 def safetensors() -> Any:
-    """The package that reads and writes the arrays; the rest of the library works without it."""
+    """The package that writes the arrays; the rest of the library works without it."""
     try:
         import safetensors.numpy
     except ImportError as error:
@@ -56,33 +81,84 @@ def safetensors() -> Any:
 
 def pack(model: dict[str, State], version: str) -> bytes:
     """The bytes of a file; ``model`` has the entries estimator, parameters and fitted."""
-    arrays: Arrays = {}
-    document = {"format": FORMAT, "version": version, **without_arrays(model, "", arrays)}
-    document["checksum"] = checksum(document, arrays)
-    data: bytes = safetensors().numpy.save(arrays, {"rfrboost": to_json(document)})
-    if int.from_bytes(data[:8], "little") > LARGEST_HEADER:
+    data = pack_as(PLAIN_FORMAT, model, version)
+    if header_size(data) > LARGEST_HEADER:
+        data = pack_as(TEXT_FORMAT, model, version)
+    if header_size(data) > LARGEST_HEADER:
         raise ModelFileError(
-            "its column names, class labels and layers need a larger header than model files "
-            f"may have ({LARGEST_HEADER} bytes)"
+            "its layers and the texts outside of lists need a larger header than model files may "
+            f"have ({LARGEST_HEADER} bytes)"
         )
     return data
 
 
+def pack_as(number: int, model: dict[str, State], version: str) -> bytes:
+    """The bytes of a file of this format."""
+    arrays: Arrays = {}
+    state = without_arrays(model, None, arrays, texts=number == TEXT_FORMAT)
+    document = {"format": number, "version": version, **state}
+    document["checksum"] = checksum(document, arrays)
+    data: bytes = safetensors().numpy.save(arrays, {"rfrboost": to_json(document)})
+    return data
+
+
+def header_size(data: bytes) -> int:
+    """The length of the header that the first eight bytes name."""
+    return int.from_bytes(data[:8], "little")
+
+
 def unpack(data: bytes) -> dict[str, State]:
-    """The document of a file, with its arrays back in place."""
-    document, _ = read_header(data[:8], data[8 : 8 + header_length(data[:8])], len(data))
-    package = safetensors()
-    try:
-        arrays = package.numpy.load(data)
-    except package.SafetensorError as error:
-        raise ModelFileError("its arrays are damaged") from error
+    """The document of a file in memory, with its arrays back in place."""
+    return read_document(io.BytesIO(data), len(data))
+
+
+def read_document(stream: BinaryIO, size: int) -> dict[str, State]:
+    """The document of a file of ``size`` bytes, with its arrays back in place.
+
+    Every array is read into memory of its own, so that nothing is held twice.
+    """
+    document, table = read_header(stream, size)
+    arrays: Arrays = {}
+    for name, entry in in_file_order(table):
+        arrays[name] = read_array(stream, entry)
     claimed = document.pop("checksum")
     if claimed != checksum(document, arrays):
         raise ModelFileError("its checksum is wrong: it has been altered or damaged")
-    restored: dict[str, State] = with_arrays(document, "", arrays)
+    restored: dict[str, State] = with_arrays(document, None, arrays)
     if arrays:
-        raise ModelFileError(f"it holds an array {min(arrays)!r} that belongs nowhere")
+        raise ModelFileError(f"it holds an array {min(arrays)[:80]!r} that belongs nowhere")
     return restored
+
+
+def read_summary(stream: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The document and the table of arrays. Of the arrays, only those with text are read."""
+    document, table = read_header(stream, size)
+    begin = stream.tell()
+    texts: Arrays = {}
+    for name, entry in in_file_order(table):
+        if entry["dtype"] == "U8":
+            stream.seek(begin + entry["data_offsets"][0])
+            texts[name] = read_array(stream, entry)
+    if texts:
+        document = with_texts(document, None, texts)
+    return document, table
+
+
+def read_array(stream: BinaryIO, entry: dict[str, Any]) -> np.ndarray:
+    """The array that begins where the stream is."""
+    array: np.ndarray = np.empty(entry["shape"], DTYPES[entry["dtype"]])
+    room = array.reshape(-1).view(np.uint8).data
+    while len(room):
+        count = stream.readinto(room)  # type: ignore[attr-defined]
+        if not count:
+            raise ModelFileError("it ends before its arrays do")
+        room = room[count:]
+    return array
+
+
+def in_file_order(table: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Names and descriptions of arrays, in the order in which they lie in the file."""
+    return sorted(table.items(), key=lambda item: item[1]["data_offsets"])
 
 
 def header_length(first: bytes) -> int:
@@ -93,48 +169,75 @@ def header_length(first: bytes) -> int:
     return length
 
 
-def read_header(first: bytes, header: bytes, size: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The document and the table of arrays, from the header of a file of ``size`` bytes."""
-    if len(header) < header_length(first):
+def read_header(stream: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The document and the table of arrays of a file of ``size`` bytes; the arrays come next."""
+    length = header_length(stream.read(8))
+    header = stream.read(length)
+    if len(header) < length:
         raise ModelFileError("it ends before its header does")
     table = from_json(header)
-    metadata = table.pop("__metadata__", None) if type(table) is dict else None
+    metadata = table.get("__metadata__") if type(table) is dict else None
     text = metadata.get("rfrboost") if type(metadata) is dict else None
     if type(text) is not str:
         raise ModelFileError("it is not a model file of rfrboost")
     document = from_json(text)
     check_format(document)
     DOCUMENT.read(document, "its header")
-    arrays_end = max([0, *(array_end(name, entry) for name, entry in table.items())])
-    if 8 + len(header) + arrays_end != size:
-        raise ModelFileError("it is shorter or longer than its header says")
+    if not is_as_written(header, table) or text != to_json(document):
+        raise ModelFileError("its header is not as rfrboost writes it: it has been altered")
+    del table["__metadata__"]
+    check_arrays(table, document["format"], size - 8 - length)
     return document, table
+
+
+def is_as_written(header: bytes, table: dict[str, Any]) -> bool:
+    """Whether a header is the one spelling of its content that is written."""
+    spelling = json.dumps(table, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    content = spelling.encode(errors="replace")
+    return list(table["__metadata__"]) == ["rfrboost"] and header == content.ljust(
+        -(-len(content) // HEADER_UNIT) * HEADER_UNIT
+    )
 
 
 def check_format(document: Any) -> None:
     """Refuse a newer format before anything in it can be misunderstood."""
     number = document.get("format") if type(document) is dict else None
-    if COUNT.read(number, "its format number") > FORMAT:
+    if COUNT.read(number, "its format number") > NEWEST_FORMAT:
         version = document.get("version")
         writer = f"rfrboost {version[:40]!r}" if type(version) is str else "a later rfrboost"
         raise ModelFileError(
             f"it has format {number}, written by {writer}, and this version reads formats up to "
-            f"{FORMAT}; upgrade rfrboost to load it"
+            f"{NEWEST_FORMAT}; upgrade rfrboost to load it"
         )
 
 
-def array_end(name: str, entry: Any) -> int:
-    """The offset at which an array ends, if its type, shape and offsets agree."""
+def check_arrays(table: dict[str, Any], number: int, size: int) -> None:
+    """Refuse arrays that do not fill the ``size`` bytes after the header one after the other."""
+    for name, entry in table.items():
+        check_array(name, entry, number)
+    end = 0
+    for name, entry in in_file_order(table):
+        if entry["data_offsets"][0] != end:
+            raise ModelFileError(f"its arrays are damaged: {name[:80]!r} begins in a wrong place")
+        end = entry["data_offsets"][1]
+    if end != size:
+        raise ModelFileError("it is shorter or longer than its header says")
+
+
+def check_array(name: str, entry: Any, number: int) -> None:
+    """Refuse an array whose type, shape and offsets do not agree."""
     where = f"the description of the array {name[:80]!r}"
     fields = {"dtype", "shape", "data_offsets"}
-    if type(entry) is not dict or set(entry) != fields or entry["dtype"] not in list(DTYPES):
+    known = list(DTYPES) if number == TEXT_FORMAT else ["F64", "F32"]
+    if type(entry) is not dict or set(entry) != fields or entry["dtype"] not in known:
         raise ModelFileError(f"{where} is not one that model files have")
     shape = sizes(entry["shape"], where)
     offsets = sizes(entry["data_offsets"], where)
-    size = DTYPES[entry["dtype"]] * math.prod(shape)
-    if len(shape) > 2 or len(offsets) != 2 or offsets[1] - offsets[0] != size:
+    # The axes are counted first: the product of many large numbers takes long.
+    if len(shape) > 2 or len(offsets) != 2:
+        raise ModelFileError(f"{where} has too many axes")
+    if offsets[1] - offsets[0] != DTYPES[entry["dtype"]].itemsize * math.prod(shape):
         raise ModelFileError(f"{where} has a size that contradicts its shape")
-    return offsets[1]
 
 
 def sizes(numbers: Any, where: str) -> list[int]:
@@ -144,31 +247,77 @@ def sizes(numbers: Any, where: str) -> list[int]:
     return numbers
 
 
-def without_arrays(state: State, name: str, arrays: Arrays) -> State:
-    """The state with {"array": name} in place of arrays, which are added to ``arrays``."""
+def without_arrays(state: State, place: Place, arrays: Arrays, texts: bool) -> State:
+    """The state with {"array": name} in place of arrays, which are added to ``arrays``.
+
+    With ``texts``, long lists of text become arrays of bytes.
+    """
     if isinstance(state, np.ndarray):
-        arrays[name] = state
-        return {"array": name}
-    inside = f"{name}." if name else ""
+        arrays[name_of(place)] = state
+        return {"array": name_of(place)}
     if isinstance(state, dict):
-        return {key: without_arrays(v, f"{inside}{key}", arrays) for key, v in state.items()}
+        return {key: without_arrays(v, (place, key), arrays, texts) for key, v in state.items()}
     if isinstance(state, list):
-        return [without_arrays(v, f"{inside}{i}", arrays) for i, v in enumerate(state)]
+        if texts and is_texts(state) and sum(len(v or "") for v in state) >= LONG_TEXT:
+            arrays[name_of(place)] = np.frombuffer(to_json(state).encode(), np.uint8)
+            return {"texts": name_of(place)}
+        return [without_arrays(v, (place, str(i)), arrays, texts) for i, v in enumerate(state)]
     return state
 
 
-def with_arrays(state: State, name: str, arrays: Arrays) -> State:
+def with_arrays(state: State, place: Place, arrays: Arrays) -> State:
     """The state with its arrays, each taken out of ``arrays`` and found under its own name."""
-    inside = f"{name}." if name else ""
-    if isinstance(state, dict) and set(state) == {"array"}:
-        if state["array"] != name or name not in arrays:
-            raise ModelFileError(f"it lacks the array {name[:80]!r}")
-        return arrays.pop(name)
+    if isinstance(state, dict) and len(state) == 1:
+        if "array" in state:
+            return taken(state["array"], place, arrays)
+        if "texts" in state:
+            return texts_of(taken(state["texts"], place, arrays))
     if isinstance(state, dict):
-        return {key: with_arrays(v, f"{inside}{key}", arrays) for key, v in state.items()}
+        return {key: with_arrays(v, (place, key), arrays) for key, v in state.items()}
     if isinstance(state, list):
-        return [with_arrays(v, f"{inside}{i}", arrays) for i, v in enumerate(state)]
+        return [with_arrays(v, (place, str(i)), arrays) for i, v in enumerate(state)]
     return state
+
+
+def with_texts(state: State, place: Place, arrays: Arrays) -> State:
+    """The state with its lists of text, but without its other arrays."""
+    if isinstance(state, dict) and len(state) == 1 and "texts" in state:
+        return texts_of(taken(state["texts"], place, arrays))
+    if isinstance(state, dict):
+        return {key: with_texts(v, (place, key), arrays) for key, v in state.items()}
+    if isinstance(state, list):
+        return [with_texts(v, (place, str(i)), arrays) for i, v in enumerate(state)]
+    return state
+
+
+def taken(claimed: Any, place: Place, arrays: Arrays) -> np.ndarray:
+    """The array of this place, taken out of ``arrays``."""
+    name = name_of(place)
+    if claimed != name or name not in arrays:
+        raise ModelFileError(f"it lacks the array {name[:80]!r}")
+    return arrays.pop(name)
+
+
+def name_of(place: Place) -> str:
+    """The name of the array at a place: the keys that lead to it, joined by dots."""
+    keys: list[str] = []
+    while place is not None:
+        place, key = place
+        keys.append(key)
+    return ".".join(reversed(keys))
+
+
+def is_texts(value: Any) -> bool:
+    """Whether this is a list of texts, some of which may be missing (None)."""
+    return type(value) is list and all(v is None or type(v) is str for v in value)
+
+
+def texts_of(array: np.ndarray) -> list[str | None]:
+    """The list of texts that an array of bytes holds."""
+    texts: Any = from_json(array.tobytes()) if array.dtype == np.uint8 else None
+    if not is_texts(texts):
+        raise ModelFileError("it holds an array that should be a list of texts")
+    return list(texts)
 
 
 def checksum(document: dict[str, Any], arrays: Arrays) -> str:
@@ -177,7 +326,7 @@ def checksum(document: dict[str, Any], arrays: Arrays) -> str:
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(to_json([name, array.dtype.str, array.shape]).encode())
-        digest.update(array.tobytes())
+        digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 

@@ -20,7 +20,7 @@ from rfrboost._estimators.transformers import (
     SWIMFeatures,
 )
 from rfrboost._files.atomic import write_atomically
-from rfrboost._files.container import header_length, pack, read_header, unpack
+from rfrboost._files.container import pack, read_document, read_summary, unpack
 from rfrboost._files.estimators import (
     read_features,
     read_model,
@@ -90,8 +90,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     """The fitted estimator that ``save`` wrote to a file.
 
     Nothing in the file is run or imported. A file that is cut short, altered, from a later format
-    or not a model file at all is refused. Needs the package safetensors
-    (``pip install 'rfrboost[files]'``).
+    or not a model file at all is refused. Somebody who alters a file and computes its checksum anew
+    can make a model that predicts nonsense, but nothing worse. The memory that is taken is that of
+    the arrays, once, and up to a few dozen times the header, which has 16 MB at most.
 
     Parameters
     ----------
@@ -108,13 +109,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         If the file cannot be used; the message says why.
     """
     with opened(path) as stream:
-        header_of(stream)  # before the rest is read, which may be anything and of any length
-        stream.seek(0)
-        return from_state(unpack(stream.read()))
+        return from_state(read_document(stream, size_of(stream)))
 
 
 def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file says about itself; only its header is read.
+    """What a model file says about itself; its arrays of numbers are not read.
 
     Parameters
     ----------
@@ -124,7 +123,8 @@ def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     dict
         ``format``; ``version``, that of rfrboost which wrote it; ``estimator``, the name of its
-        class; ``parameters``; ``fitted``, its state with ``{"array": name}`` in place of arrays;
+        class; ``parameters``; ``fitted``, its state with ``{"array": name}`` in place of arrays of
+        numbers;
         ``arrays``, their types and shapes by name; ``checksum``, which only :func:`load` compares;
         ``bytes``, the size of the file.
 
@@ -134,15 +134,9 @@ def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         If it is not a complete model file of a known format.
     """
     with opened(path) as stream:
-        document, table = header_of(stream)
+        document, table = read_summary(stream, size_of(stream))
         arrays = {n: {"dtype": e["dtype"], "shape": e["shape"]} for n, e in table.items()}
         return {**document, "arrays": arrays, "bytes": size_of(stream)}
-
-
-def header_of(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The document and the table of arrays, without reading further."""
-    first = stream.read(8)
-    return read_header(first, stream.read(header_length(first)), size_of(stream))
 
 
 def size_of(stream: BinaryIO) -> int:

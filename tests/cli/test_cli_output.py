@@ -89,7 +89,13 @@ def started(*words, folder, **streams):
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
+    ("number", "code"),
+    [
+        (signal.SIGTERM, 143),
+        (signal.SIGHUP, 129),
+        (signal.SIGINT, 130),
+        (signal.SIGKILL, -9),
+    ],
 )
 def test_stopped_in_the_middle_there_is_no_result(number, code, model, tmp_path):
     """Standard input stays open, so that the command is still reading when it is stopped."""

@@ -59,6 +59,13 @@ OutOption = Annotated[
         help="Output file (.csv, .tsv or .parquet); - writes CSV to standard output.",
     ),
 ]
+ProtectOption = Annotated[
+    bool,
+    typer.Option(
+        "--protect-formulas",
+        help="Put an apostrophe before text cells of CSV that a spreadsheet would run as formulas.",
+    ),
+]
 
 
 def version(wanted: bool) -> None:
@@ -144,6 +151,7 @@ def predict(
         ),
     ] = None,
     out: OutOption = "-",
+    protect_formulas: ProtectOption = False,
 ) -> None:
     """Predict every row of a table, in its order.
 
@@ -163,7 +171,7 @@ def predict(
         raise typer.BadParameter(f"{interval} is not between 0 and 1", param_hint="'--interval'")
     from rfrboost.cli.predict import predict as run
 
-    run(model, table, out or "-", proba, interval)
+    run(model, table, out or "-", proba, interval, protect_formulas)
 
 
 @app.command()
@@ -193,7 +201,10 @@ def evaluate(
     ```
     """
     from rfrboost.cli.evaluate import evaluate as run
+    from rfrboost.cli.output import refuse_overwriting
 
+    if out is not None:
+        refuse_overwriting(out, table)
     run(table, target, out, task, drop, folds, max_seconds, seed)
 
 
@@ -206,6 +217,7 @@ def explain(
         int, typer.Option(metavar="NUMBER", min=2, help="Maximum number of rows to sample.")
     ] = 1000,
     seed: SeedOption = 0,
+    protect_formulas: ProtectOption = False,
 ) -> None:
     """Show how much every column matters to a model's predictions for a table.
 
@@ -221,7 +233,7 @@ def explain(
     """
     from rfrboost.cli.explain import explain as run
 
-    run(model, table, out, rows, seed)
+    run(model, table, out, rows, seed, protect_formulas)
 
 
 @app.command()

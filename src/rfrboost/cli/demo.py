@@ -39,9 +39,9 @@ def demo(folder: str) -> None:
     announce("info", model)
     info(model)
     announce("explain", model, known)
-    explain(model, known, None, 1000, 0)
+    explain(model, known, None, 1000, 0, protect=False)
     announce("predict", model, new)
-    predict(model, new, "-", False, None)
+    predict(model, new, "-", False, None, protect=False)
 
 
 def announce(*words: str) -> None:

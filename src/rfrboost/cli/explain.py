@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 
 from rfrboost.cli.columns import prediction_frame
 from rfrboost.cli.console import Advance, CommandError, progress, say, show_table
-from rfrboost.cli.output import table_writer
+from rfrboost.cli.output import refuse_overwriting, table_writer
 from rfrboost.cli.predict import load_predictor
 from rfrboost.cli.signature import read_signature
 from rfrboost.cli.tables import OpenTable, open_table
@@ -24,8 +24,10 @@ from rfrboost.cli.tables import OpenTable, open_table
 BAR = 30
 
 
-def explain(model: str, table: str, out: str | None, rows: int, seed: int) -> None:
+def explain(model: str, table: str, out: str | None, rows: int, seed: int, protect: bool) -> None:
     """Show the total effect of every column, largest first, or write it to ``out``."""
+    if out is not None:
+        refuse_overwriting(out, table, model)
     fitted = load_predictor(model)
     signature = read_signature(model)
     with open_table(table) as opened:
@@ -35,7 +37,7 @@ def explain(model: str, table: str, out: str | None, rows: int, seed: int) -> No
         if frame is None or len(frame) < 2:
             raise CommandError(f"{opened.name} has fewer than 2 rows, too few to explain a model.")
     with (
-        nullcontext() if out is None else table_writer(out) as write,
+        nullcontext() if out is None else table_writer(out, protect) as write,
         progress("Shuffling", len(columns), "columns") as advance,
     ):
         effects = total_effects(fitted, frame, seed, advance)

@@ -3,9 +3,17 @@
 import os
 import time
 from pathlib import Path
+from tempfile import TemporaryFile
 
-from rfrboost.cli.console import WrongUsageError, duration, line_cleared, on_terminal, say
-from rfrboost.cli.output import named
+from rfrboost.cli.console import (
+    CommandError,
+    WrongUsageError,
+    duration,
+    line_cleared,
+    on_terminal,
+    say,
+)
+from rfrboost.cli.output import named, refuse_overwriting
 from rfrboost.cli.tables import STANDARD
 from rfrboost.cli.tasks import OUT_OF_FOLD_SCORE, Task
 from rfrboost.cli.training import default_model, estimator_for, read_training
@@ -23,6 +31,7 @@ def fit(
     """Fit the automatic model to all rows that have a label, and save it."""
     path = out or default_model(table)
     check_model_path(path)
+    refuse_overwriting(path, table)
     training = read_training(table, target, task, drop)
     say(f"Fitting {training.size}.")
     began = time.monotonic()
@@ -46,3 +55,11 @@ def check_model_path(path: str) -> None:
         raise WrongUsageError(f"--out {path} is not a file; a model can be saved to a file only.")
     if not target.parent.is_dir():
         raise WrongUsageError(f"There is no folder {target.parent} for --out {path}.")
+    try:
+        with TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CommandError(
+            f"Cannot write {path}: {reason} in the folder {target.parent}."
+        ) from error

@@ -63,9 +63,9 @@ def described(model: str) -> dict[str, str]:
 def columns(model: str) -> str:
     """The number of columns, how many are of each kind, and their names."""
     signature = read_signature(model)
-    held = list(signature.held.values())
-    counts = [f"{held.count(kind):,} {word}" for kind, word in ADJECTIVES.items() if kind in held]
-    unused = signature.n_columns - len(held)
+    found = signature.counts()
+    counts = [f"{found[kind]:,} {word}" for kind, word in ADJECTIVES.items() if kind in found]
+    unused = signature.n_columns - sum(found.values())
     counts += [f"{unused:,} not used"] if unused else []
     names = "" if signature.names is None else f": {listed(signature.names, 20)}"
     return f"{signature.n_columns:,} ({', '.join(counts)}){names}"

@@ -7,11 +7,13 @@ import csv
 import errno
 import gzip
 import io
+import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +21,14 @@ import pyarrow.parquet as pq
 
 from rfrboost._files.atomic import atomic_stream
 from rfrboost.cli.console import CommandError, WrongUsageError
-from rfrboost.cli.tables import STANDARD, is_tabbed
+from rfrboost.cli.tables import STANDARD, display_name, is_tabbed
 
 #: a block of rows: arrays of equal length by column name
 Columns = dict[str, np.ndarray]
 #: the endings that the name of a table to write may have, before .gz
 ENDINGS = ("", ".csv", ".txt", ".tsv", ".tab", ".parquet")
+#: the first characters of cells that spreadsheets take for formulas; some skip white space first
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 #: errors of a disk without room, a quota and a limit on the size of files
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -37,8 +41,11 @@ class Writer(Protocol):
 
 
 @contextmanager
-def table_writer(path: str) -> Iterator[Writer]:
-    """Open a table to write: the name says the format; ``-`` is CSV on standard output."""
+def table_writer(path: str, protect: bool = False) -> Iterator[Writer]:
+    """Open a table to write: the name says the format; ``-`` is CSV on standard output.
+
+    With ``protect``, no cell of text is a formula to a spreadsheet.
+    """
     name = path.lower()
     ending = Path(name.removesuffix(".gz")).suffix
     if ending not in ENDINGS or name.endswith(".parquet.gz"):
@@ -52,7 +59,7 @@ def table_writer(path: str) -> Iterator[Writer]:
             stream = cast(BinaryIO, stack.enter_context(gzip.GzipFile(fileobj=stream, mode="wb")))
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         try:
-            yield text_writer(text, "\t" if is_tabbed(path) else ",")
+            yield text_writer(text, "\t" if is_tabbed(path) else ",", protect)
         finally:
             # Flushes the text, and leaves closing the stream to the stack.
             text.detach()
@@ -96,7 +103,44 @@ def named(path: str) -> Iterator[None]:
         raise CommandError(f"Cannot write {path}: {reason[0].lower()}{reason[1:]}.") from error
 
 
-def text_writer(stream: io.TextIOWrapper, separator: str) -> Writer:
+def refuse_overwriting(out: str, *inputs: str) -> None:
+    """Refuse an output that is one of the files that are read, also under another name."""
+    target = file_status(out) if out != STANDARD else None
+    if target is None:
+        return
+    for path in inputs:
+        source = file_status(path)
+        if source is not None and os.path.samestat(source, target):
+            raise WrongUsageError(
+                f"--out {out} would overwrite {display_name(path)}, which is read; name another "
+                "file."
+            )
+
+
+def file_status(path: str) -> os.stat_result | None:
+    """What the system says about a file (or the file that standard input is), if it is one."""
+    try:
+        status = os.fstat(sys.stdin.fileno()) if path == STANDARD else os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
+
+
+def protected(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: an apostrophe precedes what looks like one.
+
+    Numbers are left alone, also those that are written as text, such as class labels.
+    """
+    if not isinstance(cell, str) or not cell.startswith(FORMULA_STARTS):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def text_writer(stream: io.TextIOWrapper, separator: str, protect: bool) -> Writer:
     """Write delimited text with a header; numbers have all digits, so they read back the same."""
     rows = csv.writer(stream, delimiter=separator, lineterminator="\n")
     begun = False
@@ -104,9 +148,12 @@ def text_writer(stream: io.TextIOWrapper, separator: str) -> Writer:
     def write(columns: Columns) -> None:
         nonlocal begun
         if not begun:
-            rows.writerow(columns)
+            rows.writerow(map(protected, columns) if protect else columns)
             begun = True
-        rows.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+        cells = [values.tolist() for values in columns.values()]
+        if protect:
+            cells = [list(map(protected, values)) for values in cells]
+        rows.writerows(zip(*cells, strict=True))
 
     return write
 

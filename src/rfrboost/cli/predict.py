@@ -20,7 +20,7 @@ from rfrboost.cli.console import (
     progress,
     say,
 )
-from rfrboost.cli.output import Columns, table_writer
+from rfrboost.cli.output import Columns, refuse_overwriting, table_writer
 from rfrboost.cli.signature import read_signature
 from rfrboost.cli.tables import open_table
 
@@ -30,8 +30,11 @@ Answer = Callable[[pd.DataFrame], Columns]
 SET_SEPARATOR = "|"
 
 
-def predict(model: str, table: str, out: str, proba: bool, interval: float | None) -> None:
+def predict(
+    model: str, table: str, out: str, proba: bool, interval: float | None, protect: bool
+) -> None:
     """Predict every row of a table, block by block."""
+    refuse_overwriting(out, table, model)
     fitted = load_predictor(model)
     answer = answers(fitted, proba, interval)
     signature = read_signature(model)
@@ -44,7 +47,10 @@ def predict(model: str, table: str, out: str, proba: bool, interval: float | Non
         if unused:
             say(f"Ignored columns: {listed(unused)}")
         kinds = signature.kinds(columns)
-        with table_writer(out) as write, progress("Predicting", opened.total, "rows") as advance:
+        with (
+            table_writer(out, protect) as write,
+            progress("Predicting", opened.total, "rows") as advance,
+        ):
             for block in opened.blocks(columns):
                 write(answer(prediction_frame(block, kinds, rows)))
                 rows += block.num_rows

@@ -1,7 +1,7 @@
 """Run one command, from its arguments to its exit code, whatever happens in between.
 
 A failure is one sentence on standard error and never a traceback. No temporary file is left, also
-after Ctrl-C or SIGTERM.
+after Ctrl-C, SIGTERM or SIGHUP (a terminal that is closed).
 """
 
 import os
@@ -24,11 +24,13 @@ USAGE = 2
 INTERRUPTED = 130
 #: shells report 128 plus the number of the signal that ended a program
 SIGNALLED = 128
+#: signals that end a program in an orderly way; Windows has no SIGHUP
+STOPPING = {signal.SIGTERM, signal.SIGHUP} if os.name == "posix" else {signal.SIGTERM}
 
 
 def run(words: list[str]) -> int:
     """Run the command with these arguments and return its exit code."""
-    with warnings.catch_warnings(), exit_on_sigterm():
+    with warnings.catch_warnings(), exit_on_signals():
         warnings.simplefilter("ignore")
         try:
             code = get_command(app)(words, prog_name="rfrboost", standalone_mode=False)
@@ -82,14 +84,21 @@ def discard_output() -> None:
 
 
 @contextmanager
-def exit_on_sigterm() -> Iterator[None]:
-    """Turn SIGTERM into SystemExit, so that open files are cleaned up."""
+def exit_on_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into SystemExit, so that open files are cleaned up.
+
+    A signal that is ignored, as SIGHUP is under nohup, stays ignored.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise SystemExit(SIGNALLED + number)
 
+    handled = [s for s in signal.valid_signals() if s in STOPPING]
+    before = {s: signal.getsignal(s) for s in handled}
+    stopping = [s for s in handled if before[s] != signal.SIG_IGN]
     try:
-        before = signal.signal(signal.SIGTERM, stop)
+        for s in stopping:
+            signal.signal(s, stop)
     except ValueError:
         # Python sets signal handlers in the main thread only.
         yield
@@ -97,4 +106,5 @@ def exit_on_sigterm() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for s in stopping:
+            signal.signal(s, before[s])

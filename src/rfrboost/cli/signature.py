@@ -1,5 +1,6 @@
 """The columns that a model takes, as its file says, without loading the model."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,13 @@ class Signature:
     """The columns of a model: their number, their names if it knows them, and what they held.
 
     ``held`` maps the place of a column to NUMBERS, DATES or TEXT. It has no entry for a column
-    that the model does not use, which may hold anything.
+    that the model does not use, which may hold anything. It is None if all columns held numbers: a
+    forged file may claim any number of columns, so there is no entry for each of them.
     """
 
     n_columns: int
     names: list[str] | None
-    held: dict[int, str]
+    held: dict[int, str] | None
 
     def columns(self, present: list[str], table: str) -> list[str]:
         """The columns of a table that the model takes, in the model's order."""
@@ -41,7 +43,15 @@ class Signature:
 
     def kinds(self, columns: list[str]) -> dict[str, str]:
         """What each column that the model uses held in fit, by its name in the table."""
+        if self.held is None:
+            return dict.fromkeys(columns, NUMBERS)
         return {columns[j]: kind for j, kind in self.held.items()}
+
+    def counts(self) -> dict[str, int]:
+        """How many columns held each kind of values, of those that the model uses."""
+        if self.held is None:
+            return {NUMBERS: self.n_columns}
+        return dict(Counter(self.held.values()))
 
 
 def read_signature(path: str) -> Signature:
@@ -51,7 +61,7 @@ def read_signature(path: str) -> Signature:
     names = fitted["feature_names_in"]
     encoder = fitted.get("encoder")
     if encoder is None:
-        return Signature(n_columns, names, dict.fromkeys(range(n_columns), NUMBERS))
+        return Signature(n_columns, names, None)
     held = {}
     for part in encoder["columns"]:
         numbers = [*part.get("columns", []), *([part["column"]] if "column" in part else [])]

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rfrboost.cli.console import CommandError, listed, printable
+from rfrboost.cli.lines import RowLines, bounded_lines
 
 #: the name of standard input and standard output on the command line
 STANDARD = "-"
@@ -177,14 +178,15 @@ class DelimitedText:
         self.name = name
         self.names: list[str] = []
         if stream.peek(2)[:2] in UTF_16_MARKS:
-            lines: Iterator[str] = io.TextIOWrapper(stream, "utf-16", newline="")
+            lines = bounded_lines(io.TextIOWrapper(stream, "utf-16", newline=""), name)
         else:
             lines = utf_8_lines(stream, name)
         header = next((line for line in lines if line.strip()), None)
         if header is None:
             raise CommandError(f"{name} is empty.")
+        self.lines = RowLines(chain([header], lines), name)
         self.rows = csv.reader(
-            chain([header], lines),
+            self.lines,
             delimiter="\t" if tabs else separator(header),
             strict=True,
             skipinitialspace=True,
@@ -203,6 +205,7 @@ class DelimitedText:
         width = len(self.names)
         try:
             for row in self.rows:
+                self.lines.row_ended()
                 if width and row and len(row) != width:
                     cells = "1 cell" if len(row) == 1 else f"{len(row):,} cells"
                     raise CommandError(
@@ -224,7 +227,7 @@ class DelimitedText:
 
 def utf_8_lines(stream: io.BufferedReader, name: str) -> Iterator[str]:
     """Lines of UTF-8 text, without a byte order mark; decoded singly, so that errors name one."""
-    for number, line in enumerate(stream, 1):
+    for number, line in enumerate(bounded_lines(stream, name), 1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:

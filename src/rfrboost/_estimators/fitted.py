@@ -6,7 +6,10 @@ target codecs, in which regression and classification differ: what the loss sees
 raw predictions mean to the user.
 """
 
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -164,10 +167,17 @@ class Inputs:
 
     def read(self, estimator: Any, X: Any) -> Array:
         """X at prediction as the array (n, D) that the network was fitted on."""
+        check_container(X)
+        with readable_numbers("X"):
+            return self._checked(estimator, X)
+
+    def _checked(self, estimator: Any, X: Any) -> Array:
+        """X of a kind that can be read, as the network's array."""
         if self.encoder is None:
             array: Array = validate_data(estimator, X, dtype=DTYPES, reset=False)
             check_columns(array, self.names)
             return array
+        X = as_frame(X)
         if is_table(X):
             check_not_empty(X)
             validate_data(estimator, X, reset=False, skip_check_array=True)
@@ -214,10 +224,41 @@ def is_table(X: Any) -> bool:
         return False
 
 
+def check_container(X: Any) -> None:
+    """Refuse what has no rows and columns, such as a dict of columns."""
+    if X is None or isinstance(X, Mapping | Set | str | bytes):
+        raise ValueError(
+            f"X is a {type(X).__name__}, which has no rows and columns: pass an array or a data "
+            "frame, for example pandas.DataFrame(X)."
+        )
+
+
+def as_frame(X: Any) -> Any:
+    """A table of Arrow as a data frame of pandas; anything else as it is."""
+    return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
+
+
+@contextmanager
+def readable_numbers(name: str) -> Iterator[None]:
+    """Turn what Python raises for numbers that no float can hold into a ValueError."""
+    try:
+        yield
+    except (OverflowError, InvalidOperation) as error:
+        raise ValueError(
+            f"{name} holds a number that no float can hold, such as a whole number beyond 1.8e308 "
+            "or Decimal('sNaN'): rescale it, or replace it by NaN if it is missing."
+        ) from error
+
+
 def check_not_empty(X: Any) -> None:
     """Refuse a table without rows or columns, in scikit-learn's words."""
     shape = np.shape(X)
-    if len(shape) == 2 and 0 in shape:
+    if len(shape) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {len(shape)}D array instead. Reshape your data either using "
+            "array.reshape(-1, 1) if it has one column or array.reshape(1, -1) if it has one row."
+        )
+    if 0 in shape:
         what = "sample(s)" if shape[0] == 0 else "feature(s)"
         raise ValueError(
             f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required."

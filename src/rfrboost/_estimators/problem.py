@@ -5,8 +5,11 @@ there are finite float arrays, wherever the rows are: :func:`problem_of_arrays` 
 memory, :func:`problem_of_chunks` rows that are read block by block or lie on Dask workers.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -33,11 +36,14 @@ from rfrboost._estimators.fitted import (
     NumberTargets,
     Targets,
     TargetScale,
+    as_frame,
     check_columns,
+    check_container,
     check_extent,
     check_not_empty,
     class_columns,
     is_table,
+    readable_numbers,
 )
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
@@ -206,22 +212,26 @@ def read(
     """The columns of X, X as an array of numbers, y as it came, and weights."""
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
+    check_container(X)
+    if prepares:
+        X = as_frame(X)
     names = _get_feature_names(X)
-    if prepares and is_table(X):
-        check_not_empty(X)
-        y = _check_y(y, multi_output=numbers, y_numeric=numbers, estimator=request.estimator)
-        check_consistent_length(X, y)
-    else:
-        X, y = check_X_y(
-            X,
-            y,
-            dtype=DTYPES,
-            accept_sparse=prepares,
-            ensure_all_finite=not prepares,
-            multi_output=numbers,
-            y_numeric=numbers,
-            estimator=request.estimator,
-        )
+    with readable_numbers("X or y"), readable_targets(y):
+        if prepares and is_table(X):
+            check_not_empty(X)
+            y = _check_y(y, multi_output=numbers, y_numeric=numbers, estimator=request.estimator)
+            check_consistent_length(X, y)
+        else:
+            X, y = check_X_y(
+                X,
+                y,
+                dtype=DTYPES,
+                accept_sparse=prepares,
+                ensure_all_finite=not prepares,
+                multi_output=numbers,
+                y_numeric=numbers,
+                estimator=request.estimator,
+            )
     w = checked_weights(sample_weight, y)
     if not numbers:
         y = column_or_1d(y, warn=True)
@@ -233,16 +243,32 @@ def read(
     return Inputs(n_columns, names, encoder), X, y, w
 
 
+@contextmanager
+def readable_targets(y: Any) -> Iterator[None]:
+    """Turn scikit-learn's TypeError about dates in y into a ValueError that says what to do."""
+    try:
+        yield
+    except TypeError as error:
+        if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
+            raise ValueError(
+                "y holds dates: pass numbers, for example days since the first date."
+            ) from error
+        raise
+
+
 def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     """Weights (n,) as finite numbers, none of them negative, if there are any."""
     if sample_weight is None:
         return None
-    w: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    with readable_numbers("sample_weight"):
+        w: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (w < 0).any():
         raise ValueError("sample_weight has negative entries; weights must be zero or positive.")
     if not w.max(initial=0.0) > 0:
         raise ValueError("sample_weight is zero for every row: there is nothing to fit.")
-    return w
+    with np.errstate(over="ignore"):
+        overflows = not np.isfinite(w.sum())
+    return scaled_weights(w) if overflows else w
 
 
 def scaled_weights(w: Array) -> Array:

@@ -56,10 +56,16 @@ CELL_KINDS = {
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
 # Types with a value that stands for a missing one and differs from itself: NaN, NaT.
-MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64)
+MAY_BE_NAN = (float, np.floating, np.datetime64)
 
 # scikit-learn's checks look for "argument must be a string" in such errors.
 WANTED = "every argument must be a string, a number, a date or missing"
+
+#: whole numbers of polars that NumPy cannot hold, in lower case
+WIDE_INTEGERS = ("int128", "uint128")
+
+#: NumPy's units of time that are longer than a microsecond
+COARSE_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms")
 
 # Bytes (2 GiB) up to which a sparse matrix is converted to an ordinary array.
 LARGEST_DENSE = 2**31
@@ -80,23 +86,45 @@ class Column:
         """The column as numbers (n,); NaN for missing values."""
         self._check(NUMBERS)
         if self.cells.dtype.kind == "m":
-            return as_seconds(self.cells)
+            return as_seconds(self.cells, self.label)
         if self.cells.dtype == object:
-            return from_cells(self.cells, lambda cells: cells.astype(float))
+            try:
+                return from_cells(self.cells, lambda cells: cells.astype(float))
+            except OverflowError as error:
+                raise ValueError(
+                    f"{self.label} of X holds a whole number beyond 1.8e308, which no float can "
+                    "hold. Rescale it, for example by a logarithm."
+                ) from error
         return self.cells.astype(float, copy=False)
 
     def seconds(self) -> Array:
         """Dates as seconds since 1970 in UTC (n,); NaN for missing values."""
         self._check(DATES)
         if self.cells.dtype.kind == "M":
-            return as_seconds(self.cells)
-        return from_cells(self.cells.astype(object), lambda cells: as_seconds(to_dates(cells)))
+            return as_seconds(self.cells, self.label)
+        return from_cells(self.cells.astype(object), self._object_seconds)
+
+    def _object_seconds(self, cells: np.ndarray) -> Array:
+        """Dates as objects, none of them missing, as seconds since 1970."""
+        for cell in cells:
+            if type(cell) is np.datetime64:
+                in_microseconds(np.array([cell]), self.label)
+        try:
+            return as_seconds(to_dates(cells), self.label)
+        except OverflowError as error:
+            raise ValueError(out_of_range(self.label)) from error
 
     def texts(self) -> list[str | None]:
         """Every cell as text; None for missing values."""
         cells = self.cells.tolist()
         # Equal cells have equal texts, so each distinct cell is converted once.
-        known = {cell: None if is_missing(cell) else text(cell) for cell in set(cells)}
+        try:
+            distinct = set(cells)
+        except TypeError:
+            # Decimal's signaling NaN cannot be put into a set.
+            cells = [None if is_missing(cell) else cell for cell in cells]
+            distinct = set(cells)
+        known = {cell: None if is_missing(cell) else text(cell) for cell in distinct}
         return [known[cell] for cell in cells]
 
     def _check(self, kind: str) -> None:
@@ -114,11 +142,14 @@ def read_column(cells: Any, label: str) -> Column:
     if getattr(cells.dtype, "tz", None) is not None:
         # In UTC; pandas' to_numpy would give objects.
         values = np.asarray(cells, dtype="datetime64[us]")
+    elif str(cells.dtype).lower() in WIDE_INTEGERS:
+        # NumPy has no such type, so the cells are Python's whole numbers.
+        values = np.array(cells.to_list(), dtype=object)
     else:
         values = cells.to_numpy() if hasattr(cells, "to_numpy") else cells
     if values.dtype.kind == "M":
         # One unit for all, or equal dates would differ as text.
-        values = values.astype("datetime64[us]", copy=False)
+        values = in_microseconds(values, label)
     kind = kind_of_cells(values, label) if values.dtype == object else kind_of(values, label)
     return Column(values, LEVELS if categorical and kind != NOTHING else kind, label)
 
@@ -150,6 +181,9 @@ def missing(cells: np.ndarray) -> np.ndarray:
 def is_missing(cell: Any) -> bool:
     """Whether a cell is None, NaN, NaT or NA."""
     # NA cannot be compared and is known by the name of its type; the others differ from themselves.
+    if isinstance(cell, Decimal):
+        # Decimal's signaling NaN cannot be compared either.
+        return cell.is_nan()
     named = type(cell).__name__ in MISSING_TYPES
     return named or bool(isinstance(cell, MAY_BE_NAN) and cell != cell)
 
@@ -172,10 +206,29 @@ def to_dates(cells: np.ndarray) -> np.ndarray:
     return np.array(naive, dtype="datetime64[us]")
 
 
-def as_seconds(times: np.ndarray) -> Array:
+def as_seconds(times: np.ndarray, label: str) -> Array:
     """Dates or durations as a number of seconds; NaN for NaT."""
-    ticks = times.astype(f"{times.dtype.kind}8[us]").astype(np.int64)
+    ticks = in_microseconds(times, label).astype(np.int64)
     return np.where(np.isnat(times), np.nan, ticks / 1e6)
+
+
+def in_microseconds(times: np.ndarray, label: str) -> np.ndarray:
+    """Dates or durations in microseconds; refuses those that NumPy would wrap around."""
+    ticks = times.astype(f"{times.dtype.kind}8[us]", copy=False)
+    if np.datetime_data(times.dtype)[0] in COARSE_UNITS:
+        wrapped = ~np.isnat(times) & (ticks.astype(times.dtype) != times)
+        if wrapped.any():
+            raise ValueError(out_of_range(label))
+    return ticks
+
+
+def out_of_range(label: str) -> str:
+    """The error message about dates and durations that have no number of microseconds."""
+    return (
+        f"{label} of X holds a date or duration that is too far away to be counted in microseconds "
+        "(292,000 years, or the years 1 to 9999 in UTC for objects of datetime). Pass it as a "
+        "number, for example of years."
+    )
 
 
 @singledispatch

@@ -1,0 +1,151 @@
+"""Odd inputs: an answer, or a ValueError with a sentence, and never another exception."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from rfrboost import RFRBoostClassifier, RFRBoostRegressor
+
+N = 60
+rng = np.random.default_rng(0)
+x = rng.normal(size=N)
+X = np.column_stack([x, x**2])
+y = x + 0.1 * rng.normal(size=N)
+WORDS = [f"w{k % 15}" for k in range(N)]
+HUGE = [10**400 + k for k in range(N)]
+QUIET = [Decimal("NaN"), *(Decimal(k) for k in range(N - 1))]
+SIGNALING = [Decimal("sNaN"), *QUIET[1:]]
+FAR_WEST = timezone(timedelta(hours=-12))
+
+
+def table(cells):
+    return pd.DataFrame({"x": x, "odd": pd.Series(cells, dtype=object)})
+
+
+def models(task):
+    kind = RFRBoostRegressor if task == "regression" else RFRBoostClassifier
+    return kind(random_state=0), kind(1, n_features=4, random_state=0)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        table(HUGE).to_numpy(),
+        [[1, number] for number in HUGE],
+        {"a": x, "b": x},
+        {0: [1.0, 2.0], 1: [3.0, 4.0]},
+        {1.0, 2.0},
+        "abc",
+        None,
+    ],
+    ids=["huge column", "huge list", "dict", "small dict", "set", "text", "None"],
+)
+def test_tables_that_are_refused_in_fit_and_predict(odd, task):
+    labels = y if task == "regression" else y > 0
+    for model in models(task):
+        with pytest.raises(ValueError, match=r"no float can hold|no rows and columns"):
+            model.fit(odd, labels)
+        model.fit(X, labels)
+        with pytest.raises(ValueError, match=r"no float can hold|no rows and columns"):
+            model.predict(odd)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        np.full((N, 1), 9_000_000_000, "datetime64[Y]"),
+        np.full((N, 1), 10**15, "timedelta64[D]"),
+        table([np.datetime64(10**12, "Y")] * N),
+        table([datetime.max.replace(tzinfo=FAR_WEST)] * N),
+    ],
+    ids=["dates", "durations", "objects", "datetime"],
+)
+def test_dates_that_are_too_far_away_are_refused(odd, task):
+    model, _ = models(task)
+    with pytest.raises(ValueError, match="too far away to be counted in microseconds"):
+        model.fit(odd, y if task == "regression" else y > 0)
+
+
+def test_dates_that_can_be_counted_are_not_refused():
+    years = np.linspace(-290_000, 290_000, N).astype(int).astype("datetime64[Y]")
+    cells = [datetime(1 + 166 * k, 1, 1, tzinfo=UTC) for k in range(N)]
+    for odd in (years[:, None], table(cells), table(list(years))):
+        assert np.isfinite(RFRBoostRegressor(random_state=0).fit(odd, y).predict(odd)).all()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        HUGE,
+        np.array(HUGE, dtype=object),
+        np.array(SIGNALING, dtype=object),
+        np.array([datetime(2001, 1, 1)] * N, dtype=object),
+    ],
+    ids=["huge", "huge objects", "signaling NaN", "dates"],
+)
+@pytest.mark.parametrize("rows", [X, table(WORDS)], ids=["array", "table"])
+def test_targets_that_are_refused(labels, rows):
+    for model in models("regression"):
+        if rows is X or model.n_layers == "auto":
+            with pytest.raises(ValueError, match=r"no float can hold|y holds dates"):
+                model.fit(rows, labels)
+
+
+def test_dates_as_targets_are_numbers():
+    dates = np.datetime64("2001-01-01") + np.arange(N)
+    for model in models("regression"):
+        assert np.isfinite(model.fit(X, dates).predict(X)).all()
+
+
+def test_weights_that_no_float_can_hold():
+    for model in models("regression"):
+        with pytest.raises(ValueError, match="sample_weight holds a number that no float"):
+            model.fit(X, y, sample_weight=HUGE)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("rows", [X, table(WORDS)], ids=["array", "table"])
+def test_weights_whose_sum_overflows(rows, task):
+    labels = y if task == "regression" else y > 0
+    model, _ = models(task)
+    expected = model.fit(rows, labels, sample_weight=np.ones(N)).predict(rows)
+    found = model.fit(rows, labels, sample_weight=np.full(N, 1.7e308)).predict(rows)
+    np.testing.assert_allclose(found.astype(float), expected.astype(float), atol=1e-6)
+
+
+@pytest.mark.parametrize("other", [[], ["text"]], ids=["numbers", "text"])
+def test_a_signaling_nan_is_a_missing_value(other):
+    """Beside text, a column holds levels."""
+    quiet = table([*QUIET[: N - len(other)], *other])
+    signaling = table([*SIGNALING[: N - len(other)], *other])
+    model = RFRBoostRegressor(random_state=0).fit(quiet, y)
+    found = RFRBoostRegressor(random_state=0).fit(signaling, y)
+    np.testing.assert_array_equal(found.predict(signaling), model.predict(quiet))
+
+
+@pytest.mark.parametrize("kind", [pa.table, pa.record_batch])
+def test_arrow_tables_are_tables(kind):
+    columns = {"x": x, "word": WORDS}
+    model = RFRBoostRegressor(random_state=0).fit(kind(columns), y)
+    frame = pd.DataFrame(columns)
+    expected = RFRBoostRegressor(random_state=0).fit(frame, y).predict(frame)
+    np.testing.assert_array_equal(model.predict(kind(columns)), expected)
+    np.testing.assert_array_equal(model.predict(frame), expected)
+    assert model.feature_names_in_.tolist() == ["x", "word"]
+
+
+@pytest.mark.skipif(not hasattr(pl, "Int128"), reason="older versions of polars have no Int128")
+def test_wide_integers_of_polars_are_numbers():
+    numbers = [None, *range(N - 1)]
+    wide = pl.DataFrame({"x": x, "n": pl.Series(numbers, dtype=pl.Int128)})
+    plain = pl.DataFrame({"x": x, "n": pl.Series(numbers, dtype=pl.Int64)})
+    model = RFRBoostRegressor(random_state=0).fit(wide, y)
+    expected = RFRBoostRegressor(random_state=0).fit(plain, y).predict(plain)
+    np.testing.assert_array_equal(model.predict(wide), expected)

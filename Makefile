@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-core test-torch lint bench bench-scale replay docs wheel-test clean
+.PHONY: demo test test-core test-torch lint bench bench-scale replay docs wheel-test fuzz clean
 
 # One stamp a set of extras, so that the demo does not wait for the test tools.
 $(VENV)/%.stamp: pyproject.toml
@@ -57,6 +57,10 @@ docs: $(VENV)/docs.stamp
 # The commands of docs/start.md, word by word, in an empty directory that holds only the wheel.
 wheel-test:
 	$(PYTHON) tools/wheel_path.py
+
+# Mutated model files, 2,000 of them: refused or loaded within a second and 256 MB each.
+fuzz: $(VENV)/test-core.stamp
+	$(BIN)/python -m tools.fuzz_files
 
 clean:
 	rm -rf $(VENV) docs/_build docs/api docs/gallery docs/internals dist build .pytest_cache .mypy_cache .ruff_cache demo-output

@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 
@@ -149,3 +150,11 @@ def test_wide_integers_of_polars_are_numbers():
     model = RFRBoostRegressor(random_state=0).fit(wide, y)
     expected = RFRBoostRegressor(random_state=0).fit(plain, y).predict(plain)
     np.testing.assert_array_equal(model.predict(wide), expected)
+
+
+def test_a_sparse_matrix_that_is_a_dict_is_a_matrix():
+    """SciPy's format DOK."""
+    dense = (X > 0).astype(float)
+    model = RFRBoostRegressor(random_state=0).fit(sparse.dok_matrix(dense), y)
+    expected = RFRBoostRegressor(random_state=0).fit(dense, y).predict(dense)
+    np.testing.assert_array_equal(model.predict(sparse.dok_matrix(dense)), expected)

@@ -226,7 +226,8 @@ def is_table(X: Any) -> bool:
 
 def check_container(X: Any) -> None:
     """Refuse what has no rows and columns, such as a dict of columns."""
-    if X is None or isinstance(X, Mapping | Set | str | bytes):
+    # One of SciPy's sparse formats is a dict too.
+    if X is None or (isinstance(X, Mapping | Set | str | bytes) and not sparse.issparse(X)):
         raise ValueError(
             f"X is a {type(X).__name__}, which has no rows and columns: pass an array or a data "
             "frame, for example pandas.DataFrame(X)."

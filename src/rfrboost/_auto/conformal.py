@@ -86,7 +86,8 @@ def variance(calibration: Calibration) -> Array:
     """The mean square of each output's scores."""
     pairs = zip(calibration.scores, calibration.weights, strict=True)
     squares = [(w * s**2).sum(axis=0) for s, w in pairs]
-    return np.sum(squares, axis=0) / calibration.total()
+    mean: Array = np.sum(squares, axis=0) / calibration.total()
+    return mean
 
 
 def intervals(calibration: Calibration, centres: Array, coverage: float) -> Array:

@@ -69,7 +69,7 @@ def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[N
     average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])
     head = Head(frozen(average))
     initial = DenseFeatures(frozen(weights), "identity")
-    network = Network(mean, initial, tuple(layers), (head,) * (len(layers) + 1))
+    network = Network(frozen(mean), initial, tuple(layers), (head,) * (len(layers) + 1))
     return network, combined
 
 

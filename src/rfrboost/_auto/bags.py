@@ -30,8 +30,10 @@ class Bags:
     ``x`` (n, D+1), ``y`` (n, k) and ``w`` (n,) are the rows, their targets and their weights, whose
     mean is one. ``folds`` are the rows of each fold. ``members`` are the folds that a member holds
     out: all folds, or only the first. ``held_out`` are the rows of these folds, for which there are
-    out-of-fold predictions. ``groups`` are the members that share a draw of random features.
-    ``origin`` says where each row stands that was handed in: ``x[origin]`` is in the caller's order.
+    out-of-fold predictions. ``groups`` are the members that share a draw of random features, and
+    ``seen`` for each group the rows that some of its members are fitted on: features may be drawn
+    from these.
+    ``origin`` leads back to the rows as they were handed in: ``x[origin]`` is in that order.
     """
 
     x: Array
@@ -41,6 +43,7 @@ class Bags:
     members: tuple[int, ...]
     held_out: Indices
     groups: tuple[tuple[int, ...], ...]
+    seen: dict[tuple[int, ...], Indices]
     origin: Indices
     sizes: Sizes
 
@@ -52,13 +55,7 @@ class Bags:
 
     def training(self, member: int) -> Indices:
         """The rows that a member is fitted on."""
-        held = self.folds[member]
-        rows: Indices = np.r_[0 : held.start, held.stop : len(self.y)]
-        return rows
-
-    def seen(self, group: tuple[int, ...]) -> Indices:
-        """The rows that some member of a group is fitted on. Features may be drawn from them."""
-        return self.training(group[0]) if len(group) == 1 else np.arange(len(self.y))
+        return rows_outside(self.folds[member], len(self.y))
 
     def out_of_fold(self, raw: Array) -> Array:
         """The out-of-fold predictions (rows of ``held_out``, d) among all predictions
@@ -94,6 +91,7 @@ class Bags:
             members=self.members,
             held_out=rows_of(folds, self.members),
             groups=(self.members,),
+            seen={self.members: seen_by(self.members, folds, len(rows))},
             origin=np.arange(len(rows)),
             sizes=self.sizes,
         )
@@ -159,6 +157,8 @@ def sorted_by_fold(
     edges = np.searchsorted(fold[order], np.arange(fold.max() + 2))
     folds = tuple(slice(int(a), int(b)) for a, b in pairwise(edges))
     members = tuple(range(n_members))
+    shared = len(order) >= sizes.shared_draw_rows
+    groups = (members,) if shared else tuple((k,) for k in members)
     return Bags(
         x=x[order],
         y=np.asfortranarray(y[order]),
@@ -166,7 +166,8 @@ def sorted_by_fold(
         folds=folds,
         members=members,
         held_out=rows_of(folds, members),
-        groups=(members,) if len(order) >= sizes.shared_draw_rows else tuple((k,) for k in members),
+        groups=groups,
+        seen={group: seen_by(group, folds, len(order)) for group in groups},
         origin=np.argsort(order),
         sizes=sizes,
     )
@@ -175,3 +176,14 @@ def sorted_by_fold(
 def rows_of(folds: tuple[slice, ...], some: tuple[int, ...]) -> Indices:
     """The rows of some folds."""
     return np.concatenate([np.r_[folds[k]] for k in some])
+
+
+def rows_outside(fold: slice, n: int) -> Indices:
+    """The rows of all other folds."""
+    rows: Indices = np.r_[0 : fold.start, fold.stop : n]
+    return rows
+
+
+def seen_by(group: tuple[int, ...], folds: tuple[slice, ...], n: int) -> Indices:
+    """The rows that some member of a group is fitted on: with several members, all n rows."""
+    return rows_outside(folds[group[0]], n) if len(group) == 1 else np.arange(n)

@@ -27,7 +27,6 @@ from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network, centered
 from rfrboost._model.samplers import Columns, Sampler
-from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._numerics.threads import keep_freed_memory, team
@@ -106,7 +105,7 @@ def fit_auto(
     keep_freed_memory()
     began = perf_counter()
     rng = default_rng(SeedSequence(plan.seed))
-    mean = frozen(np.average(X, axis=0, weights=w))
+    mean = np.average(X, axis=0, weights=w)
     x = centered(X, mean)
     if validation is None:
         bags = bag(x, y, w, plan.n_bags, plan.strata, rng, plan.sizes)
@@ -162,7 +161,7 @@ def fit_families(
     kernel: KernelFit | None = None
     if bumps and perf_counter() < run.deadline:
         metrics = by_sampler[0][0].metrics if by_sampler else linear.metrics
-        every_row_a_centre = len(bags.seen(bags.groups[0])) <= bags.sizes.most_centres
+        every_row_a_centre = len(bags.seen[bags.groups[0]]) <= bags.sizes.most_centres
         fit_bumps = fit_kernel if every_row_a_centre else fit_local_kernels
         kernel = fit_bumps(bags, metrics, rng, run)
     boosted = tuple(of_penalty for family in by_sampler for of_penalty in family)

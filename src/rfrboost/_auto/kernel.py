@@ -6,7 +6,8 @@ rows, bumps around a sample are features like any others (Nyström, :class:`Prim
 cut into leaves instead where possible (:mod:`rfrboost._auto.local_kernels`). The mixture of
 distances, the reach of bumps and the penalty are chosen on a sample by the error on held-out rows.
 
-Kernel members minimise squared error whatever the loss is. Predictions are (n, d), coefficients C (centres, d).
+Kernel members minimise squared error whatever the loss is. Predictions are (n, d), coefficients C
+are (centres, d).
 """
 
 from abc import ABC, abstractmethod
@@ -92,7 +93,7 @@ def fit_kernel(
     ]
     choice = choose(bags, bags.groups[0][0], shapes[0], rng, run.team)
     bumps = [replace(shape, reach=choice.reach, mix=choice.mix) for shape in shapes]
-    every_row_a_centre = len(bags.seen(bags.groups[0])) <= bags.sizes.most_centres
+    every_row_a_centre = len(bags.seen[bags.groups[0]]) <= bags.sizes.most_centres
     ridge = DualRidge if every_row_a_centre else PrimalRidge
     first = ridge(bags, bags.groups[0], bumps[0], run.team)
     penalty = refined_penalty(bags, bags.groups[0][0], first, choice.penalty, run)
@@ -126,7 +127,7 @@ def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Ge
     ``spans`` are the distances between the two values of columns that have two, else 0.
     """
     X = bags.x[:, :-1]
-    seen = bags.seen(group)
+    seen = bags.seen[group]
     pairs = bags.draw(seen, 2 * PAIRS, rng)
     distances = measured(X[pairs[:PAIRS]], X[pairs[PAIRS:]], L, spans)
     sizes = bags.sizes
@@ -236,7 +237,7 @@ class DualRidge(Ridge):
     def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps, team: Team) -> None:
         super().__init__(bags, bumps)
         self.alone = len(group) == 1
-        self.seen = bags.seen(group)
+        self.seen = bags.seen[group]
         self.X = bags.x[:, :-1]
         self.K = bumps_among(bumps, self.X[self.seen], team, bags.sizes.kernel_strip_rows)
 

@@ -152,8 +152,8 @@ class GroupFeatures:
 class GroupDraws:
     """Draws the features of one group, in the metric that its own layers suggest.
 
-    ``L`` is that metric, (D, D), or its diagonal (D,) for more than ``DENSE_COLUMNS`` columns. It is
-    learned from ``gradients`` (probes, D, d) of the model at ``probes``, a sample of rows.
+    ``L`` is that metric: (D, D), or its diagonal (D,) for more than ``DENSE_COLUMNS`` columns. It
+    is learned from ``gradients`` (probes, D, d) of the model at ``probes``, a sample of rows.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class GroupDraws:
         team: Team,
     ) -> None:
         D = bags.x.shape[1] - 1
-        seen = bags.seen(group)
+        seen = bags.seen[group]
         n_probes = min(metric_rows(bags.y.shape[1]), len(seen))
         self.group = group
         self.settings = settings
@@ -186,7 +186,7 @@ class GroupDraws:
         early = self.n_drawn < FIRST_LAYERS
         sampler = self.settings.first if early else self.settings.sampler
         self.n_drawn += 1
-        rows = bags.draw(bags.seen(self.group), sampler.n_rows(p), self.rng)
+        rows = bags.draw(bags.seen[self.group], sampler.n_rows(p), self.rng)
         if self.learned:
             sampler = InMetric(sampler, column_scales(self.L) if axis_aligned(sampler) else self.L)
         return sampler.sample(bags.x[rows, :-1], targets[rows], p, self.rng)

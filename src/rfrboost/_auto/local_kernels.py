@@ -85,7 +85,7 @@ def leaves_of(bags: Bags, L: Array, most_rows: int, rng: Generator) -> tuple[Spl
     member.
     """
     X = bags.x[:, :-1]
-    seen = bags.seen(bags.groups[0])
+    seen = bags.seen[bags.groups[0]]
     while True:
         splits = grow(X[seen], L, most_rows, rng)
         where = splits(X)

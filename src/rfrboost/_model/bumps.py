@@ -7,8 +7,7 @@ the length of its row in L; like a tree it looks at columns one at a time. Which
 depends on the table, so that a bump is a mixture of both.
 
 Rows are x (n, D) without the 1 of homogeneous coordinates, except for feature maps, which take rows
-(x, 1). Distances and bumps are in single precision unless another dtype is asked for: their error
-is far below the noise of data, and they are computed twice as fast.
+(x, 1). Distances and bumps are in single precision unless another dtype is asked for.
 """
 
 from collections.abc import Callable
@@ -31,21 +30,22 @@ COMPARED_COLUMNS = 64
 # Squared distances below this share of the squared norms are rounding errors of single precision.
 ROUNDING = np.float32(4 * 2.0**-24)
 
-# Rounding error of a bump with a Euclidean distance, in units of roundoff. The squares of close rows
-# cancel, and their distance keeps little more than half of its digits.
+# Rounding error of a bump with a Euclidean distance, in units of roundoff. The squares of close
+# rows cancel, and their distance keeps little more than half of its digits.
 EUCLIDEAN_ROUNDING = 2.0**8
 
 # Distances below this share of the median have no direction: a bump's derivative is taken as 0.
 CLOSEST = 1e-6
 
-# Coordinates beyond this are treated as this far away, in units of the median distance: the largest
-# power of ten whose square still leaves room for sums in single precision.
+# Coordinates beyond this, in units of the median distance, are moved to it, so that their squares
+# and sums of squares stay finite in single precision.
 FARTHEST = 1e15
 
 # The largest coordinate of a centre, in the units of x: just below the largest float32.
 LARGEST_CENTRE = 1e38
 
-# Rows closer than this, in the units of x, are taken as equal when the median distance is measured.
+# Rows closer than this are taken as equal when the median distance is measured, so that one can
+# divide by it.
 SMALLEST_DISTANCE = 1e-100
 
 
@@ -97,7 +97,7 @@ def measured(rows: Array, others: Array, L: Array, spans: Array) -> Distances:
 
 
 def two_valued(X: Array) -> Array:
-    """The distance between the two values of each column, 0 for a column of one or more than two."""
+    """The distance between the two values of each column that has two, 0 for other columns."""
     low = X.min(axis=0)
     high = X.max(axis=0)
     two = (high > low) & ((low == X) | (high == X)).all(axis=0)

@@ -65,9 +65,7 @@ def test_batches_and_cache_do_not_matter(shared_draw_rows, batch_rows, cached_by
 
     expected = passes(Sizes(shared_draw_rows=shared_draw_rows))
     actual = passes(
-        Sizes(
-            shared_draw_rows=shared_draw_rows, batch_rows=batch_rows, cached_bytes=cached_bytes
-        )
+        Sizes(shared_draw_rows=shared_draw_rows, batch_rows=batch_rows, cached_bytes=cached_bytes)
     )
     for found, whole in zip(actual, expected, strict=True):
         np.testing.assert_allclose(found, whole, rtol=1e-8, atol=1e-10)

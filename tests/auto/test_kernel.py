@@ -120,9 +120,7 @@ def test_a_members_fit_does_not_depend_on_labels_it_holds_out(ridge, draws):
     k = 1
     group = next(g for g in bags.groups if k in g)
     changed.y[changed.folds[k]] = 1e6
-    here, there = (
-        ridge(b, group, shaped(b, group), map).fit(k, 0.1) for b in (bags, changed)
-    )
+    here, there = (ridge(b, group, shaped(b, group), map).fit(k, 0.1) for b in (bags, changed))
     np.testing.assert_array_equal(here.C, there.C)
     np.testing.assert_array_equal(here.c, there.c)
     np.testing.assert_array_equal(here.held_out, there.held_out)

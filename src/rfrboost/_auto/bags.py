@@ -31,9 +31,9 @@ class Bags:
     mean is one. ``folds`` are the rows of each fold. ``members`` are the folds that a member holds
     out: all folds, or only the first. ``held_out`` are the rows of these folds, for which there are
     out-of-fold predictions. ``groups`` are the members that share a draw of random features, and
-    ``seen`` for each group the rows that some of its members are fitted on: features may be drawn
-    from these.
-    ``origin`` leads back to the rows as they were handed in: ``x[origin]`` is in that order.
+    ``seen`` for each group the rows that some of its members are fitted on, from which features may
+    be drawn. ``origin`` leads back to the rows as they were handed in: ``x[origin]`` is in that
+    order.
     """
 
     x: Array

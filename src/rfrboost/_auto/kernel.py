@@ -20,7 +20,7 @@ from numpy.random import Generator
 
 from rfrboost._auto.bags import Bags
 from rfrboost._auto.members import Run
-from rfrboost._model.bumps import Bumps, bumps_around, bumps_of, measured, two_valued
+from rfrboost._model.bumps import Bumps, bumps_around, bumps_of, two_valued
 from rfrboost._model.features import FeatureMap
 from rfrboost._numerics.blas import gram, product
 from rfrboost._numerics.least_squares import solve, solve_kernel
@@ -129,11 +129,10 @@ def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Ge
     X = bags.x[:, :-1]
     seen = bags.seen[group]
     pairs = bags.draw(seen, 2 * PAIRS, rng)
-    distances = measured(X[pairs[:PAIRS]], X[pairs[PAIRS:]], L, spans)
     sizes = bags.sizes
     few = len(seen) <= sizes.most_centres
     centres = seen if few else bags.sample(seen, sizes.drawn_centres, rng)
-    return bumps_around(X[centres], distances)
+    return bumps_around(X[centres], X[pairs[:PAIRS]], X[pairs[PAIRS:]], L, spans)
 
 
 def choose(bags: Bags, member: int, shape: Bumps, rng: Generator, team: Team) -> Choice:
@@ -164,17 +163,16 @@ class Trial:
 
     def __init__(self, bags: Bags, shape: Bumps, train: Indices, test: Indices) -> None:
         X = bags.x[:, :-1]
-        distances = (shape.distances.euclidean, shape.distances.absolute)
-        self.among = [distance(X[train], X[train]) for distance in distances]
-        self.across = [distance(X[test], X[train]) for distance in distances]
+        self.among = shape.distances.both(X[train], X[train])
+        self.across = shape.distances.both(X[test], X[train])
         self.mean = bags.y[train].mean(axis=0)
         self.y = bags.y[train] - self.mean
         self.y_test = bags.y[test]
 
     def errors(self, mix: float, reach: float, penalties: list[float]) -> list[float]:
         """The sum of squared errors of bumps of one shape, under each penalty."""
-        K = bumps_of(self.among[0], self.among[1], reach, mix)
-        across = bumps_of(self.across[0], self.across[1], reach, mix)
+        K = bumps_of(*self.among, reach, mix)
+        across = bumps_of(*self.across, reach, mix)
 
         def error(penalty: float) -> float:
             a = solve_kernel(K, slice(0, 0), penalty, self.y)

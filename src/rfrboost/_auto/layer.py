@@ -92,7 +92,7 @@ class GroupFeatures:
         self.order: Indices | slice = slice(None)
         self.batches: list[tuple[int | None, slice]] = list(bags.batches())
         if len(group) == 1:
-            train = bags.training(group[0])
+            train = bags.seen[group]
             held = np.r_[bags.folds[group[0]]]
             batch_rows = bags.sizes.batch_rows
             self.n_sums = 1
@@ -238,25 +238,28 @@ def fit_group_layer(
     lead: int,
     loss: Loss,
     draws: GroupDraws,
+    previous: GroupLayer | None,
 ) -> list[GroupLayer]:
     """Draw features for a group, fit them under each penalty, and move the predictions.
 
     ``raws`` are the predictions (n, members, d) under each penalty, which are changed in place.
-    Features are drawn for the residuals of ``raws[lead]``. Returns a layer for each penalty.
+    Features are drawn for the residuals of ``raws[lead]``, in a metric that is renewed by the
+    ``previous`` layer under that penalty (None before the first). Returns a layer for each penalty.
     """
     group = draws.group
-    is_first = draws.n_drawn == 0
+    if previous is not None:
+        draws.learn_metric(previous)
     features = draws.draw(bags, residuals(bags, raws[lead], group, loss))
     dtype = bagged_dtype(min(penalties), features.width, features.bound)
     features = features.astype(dtype, draws.largest_input)
     # Before the first layer the predictions under all penalties are equal, and so are residuals.
-    pairs = list(combinations(raws[:1] if is_first else raws, group))
+    pairs = list(combinations(raws[:1] if previous is None else raws, group))
     R = list(draws.team(lambda pair: member_residuals(bags, pair[0], pair[1], loss), pairs))
     sums = draws.rows.first_pass(features, np.concatenate(R, axis=1), bags.w)
-    if is_first:
-        for moments in sums:
-            moments.repeat(len(raws))
-    C, c = solve_members(sums, len(group), penalties, draws.team, draws.in_single(features))
+    d = raws[0].shape[2]
+    columns = np.arange(len(pairs) * d).reshape(-1, len(group), d)
+    columns = np.broadcast_to(columns, (len(penalties), len(group), d))
+    C, c = solve_members(sums, columns, penalties, draws.team, draws.in_single(features))
     moves = draws.rows.second_pass(features, C) + c
     by_penalty = np.split(np.arange(C.shape[1]), len(raws))
     layers = []
@@ -294,32 +297,32 @@ def member_residuals(bags: Bags, raw: Array, member: int, loss: Loss) -> Array:
 
 def solve_members(
     sums: list[Moments],
-    n_members: int,
+    columns: Indices,
     penalties: tuple[float, ...],
     team: Team,
     single: bool = False,
 ) -> tuple[Array, Array]:
     """The ridge regressions of all members, each without the sum of the fold it holds out.
 
-    Returns C (p, columns) and c (columns,). The columns of R, and so those of C, are ordered by
-    penalty, then by member, then by output. If there is one sum only it is that of a lone member,
-    and is used whole (and centred in place).
+    ``columns`` (penalties, members, d) are the columns of R that each of them is fitted to.
+    Returns C (p, penalties·members·d) and c, with columns in the same order. If there is one sum
+    only it is that of a lone member, and is used whole (and centred in place).
     """
-    width = len(sums[0].r)
-    C = np.empty((len(sums[0].f), width))
-    c = np.empty(width)
-    columns = np.arange(width).reshape(len(penalties), n_members, -1)
+    C = np.empty((len(sums[0].f), columns.size))
+    c = np.empty(columns.size)
+    fitted = np.arange(columns.size).reshape(columns.shape)
 
     def fit(member: int) -> None:
         others = (own for k, own in enumerate(sums) if k != member)
         moments = sums[0] if len(sums) == 1 else merged(others)
         moments.center()
-        for penalty, own in zip(penalties, columns[:, member], strict=True):
-            C[:, own] = solve(moments.ff, moments.weight * penalty, moments.fr[:, own], single)
-            fitted = np.einsum("i,ij->j", moments.f, C[:, own])
-            c[own] = (moments.r[own] - fitted) / moments.weight
+        problems = zip(penalties, columns[:, member], fitted[:, member], strict=True)
+        for penalty, r, own in problems:
+            C[:, own] = solve(moments.ff, moments.weight * penalty, moments.fr[:, r], single)
+            explained = np.einsum("i,ij->j", moments.f, C[:, own])
+            c[own] = (moments.r[r] - explained) / moments.weight
 
-    list(team(fit, range(n_members)))
+    list(team(fit, range(columns.shape[1])))
     return C, c
 
 

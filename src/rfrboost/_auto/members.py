@@ -12,7 +12,6 @@ Predictions of all members are arrays (n, members, d). One layer is in
 """
 
 from dataclasses import dataclass, field
-from functools import partial
 from operator import attrgetter
 from time import perf_counter
 
@@ -131,14 +130,10 @@ def boost_members(
 
     for _ in range(settings.n_layers):
         began = perf_counter()
-        penalties = tuple(candidate.penalty for candidate in candidates)
-        raws = [candidate.raw for candidate in candidates]
-        lead = candidates.index(leader)
-        fit_layer = partial(fit_group_layer, bags, penalties, raws, lead, loss)
-        by_group = list(run.across_groups(fit_layer, groups))
+        layers = next_layers(bags, candidates, leader, loss, groups, run)
         seconds = perf_counter() - began
         metrics = tuple(group.L for group in groups)
-        for candidate, layer in zip(candidates, zip(*by_group, strict=True), strict=True):
+        for candidate, layer in zip(candidates, layers, strict=True):
             candidate.add(layer, record_of(bags, candidate, layer, loss, seconds))
             candidate.judge(bags, metrics)
         if run.watch is not None:
@@ -147,10 +142,33 @@ def boost_members(
         if not candidates or perf_counter() >= run.deadline:
             break
         leader = min(candidates, key=attrgetter("loss"))
-        pairs = zip(groups, leader.layers[-1], strict=True)
-        list(run.across_groups(lambda pair: pair[0].learn_metric(pair[1]), pairs))
     improved = [candidate.best for candidate in everyone if candidate.best.layers]
     return sorted(improved, key=attrgetter("loss")) or [without_layers]
+
+
+def next_layers(
+    bags: Bags,
+    candidates: list[Candidate],
+    leader: Candidate,
+    loss: Loss,
+    groups: list[GroupDraws],
+    run: Run,
+) -> list[tuple[GroupLayer, ...]]:
+    """Fit another layer for all groups, and move the predictions of all candidates by it.
+
+    Features are drawn for the residuals of the ``leader``, and shared by all candidates. Returns a
+    layer for each candidate.
+    """
+    penalties = tuple(candidate.penalty for candidate in candidates)
+    raws = [candidate.raw for candidate in candidates]
+    lead = candidates.index(leader)
+    previous = leader.layers[-1] if leader.layers else (None,) * len(groups)
+
+    def fit(pair: tuple[GroupDraws, GroupLayer | None]) -> list[GroupLayer]:
+        return fit_group_layer(bags, penalties, raws, lead, loss, *pair)
+
+    by_group = run.across_groups(fit, zip(groups, previous, strict=True))
+    return list(zip(*by_group, strict=True))
 
 
 def held_out_loss(bags: Bags, raw: Array, loss: Loss) -> float:

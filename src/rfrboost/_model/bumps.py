@@ -82,6 +82,10 @@ class Distances:
         add_absolute(total, A, np.ascontiguousarray(B.T))
         return total
 
+    def both(self, A: Array, B: Array) -> tuple[Array, Array]:
+        """The Euclidean and the absolute distances, from which bumps of any shape are made."""
+        return self.euclidean(A, B), self.absolute(A, B)
+
 
 def measured(rows: Array, others: Array, L: Array, spans: Array) -> Distances:
     """The distances in a metric, with their medians over the pairs (row, other row) that differ."""
@@ -178,8 +182,12 @@ class Bumps:
         return total
 
 
-def bumps_around(X: Array, distances: Distances) -> Bumps:
-    """Bumps around rows X (n, D), with a reach of one and the Euclidean distance only."""
+def bumps_around(X: Array, rows: Array, others: Array, L: Array, spans: Array) -> Bumps:
+    """Bumps around rows X (n, D), with a reach of one and the Euclidean distance only.
+
+    The medians of distances are measured between ``rows`` and ``others``, pair by pair.
+    """
+    distances = measured(rows, others, L, spans)
     return Bumps(frozen(single(X, LARGEST_CENTRE)), distances, reach=1.0, mix=0.0)
 
 

@@ -12,7 +12,6 @@ How many layers there are is decided in :mod:`rfrboost._auto.members`.
 from dataclasses import dataclass
 from functools import partial
 from itertools import product as combinations
-from typing import TypeGuard
 
 import numpy as np
 from numpy.random import Generator
@@ -203,10 +202,10 @@ class GroupDraws:
     def learn_metric(self, layer: GroupLayer) -> None:
         """Add a layer's input gradients, averaged over members, at the probes; renew the metric.
 
-        A layer of features without a derivative adds nothing.
+        Only :class:`DenseFeatures` have the weights and slopes that a metric is learned from.
         """
         features = layer.features
-        if not (self.settings.learns_metric and has_slopes(features)):
+        if not (self.settings.learns_metric and isinstance(features, DenseFeatures)):
             return
         d = layer.C.shape[1] // len(self.group)
         C = layer.C.reshape(len(layer.C), len(self.group), d).mean(axis=1)
@@ -219,11 +218,6 @@ class GroupDraws:
         self.gradients = self.gradients + np.stack(added, axis=2)
         self.L = learned_metric(self.gradients)
         self.learned = True
-
-
-def has_slopes(features: FeatureMap) -> TypeGuard[DenseFeatures]:
-    """Whether features have weights and a derivative, which a metric is learned from."""
-    return hasattr(features, "slopes")
 
 
 def axis_aligned(sampler: Sampler) -> bool:

@@ -12,6 +12,7 @@ Rows are x (n, D) without the 1 of homogeneous coordinates, except for feature m
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -122,8 +123,8 @@ class Bumps:
     mix: float
 
     # What every feature map states (see FeatureMap); bumps are always in single precision.
-    bound = 1.0
-    dtype = np.dtype(np.float32)
+    bound: ClassVar[float] = 1.0
+    dtype: ClassVar[np.dtype] = np.dtype(np.float32)
 
     @property
     def width(self) -> int:

@@ -10,6 +10,7 @@ Rows are x (n, D), except for the feature map, which takes rows (x, 1).
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -132,8 +133,8 @@ class LocalSums:
     leaves: tuple[Leaf, ...]
 
     # What every feature map states (see FeatureMap); sums are always in double precision.
-    bound = np.inf
-    dtype = np.dtype(np.float64)
+    bound: ClassVar[float] = np.inf
+    dtype: ClassVar[np.dtype] = np.dtype(np.float64)
 
     @property
     def width(self) -> int:

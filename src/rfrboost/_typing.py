@@ -7,3 +7,4 @@ Array = NDArray[np.floating]
 
 
 Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]

@@ -12,12 +12,12 @@ import dask
 import dask.array as da
 from block_rows import labelled_rows, output, regression_rows, small_chunks
 from dask_workers import CHUNKINGS, cut_as, frame_on_dask, named, on_dask, two_workers
+from rfrboost._estimators.large import LARGE
 from sklearn.base import clone
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
 from rfrboost._dask.cluster import Call, Cluster
 from rfrboost._dask.partitions import applied
-from rfrboost._estimators.large import LARGE
 from rfrboost._rows.chunks import TreeSum
 from rfrboost.dask import DaskRFRBoostClassifier, DaskRFRBoostRegressor
 

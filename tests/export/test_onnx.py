@@ -208,7 +208,7 @@ def test_what_onnx_cannot_say_is_refused_in_a_sentence():
     constant = RFRBoostRegressor(random_state=0).fit(np.ones((60, 1)), y[:60])
     with pytest.raises(ValueError, match="does not use any column"):
         constant.to_onnx()
-    with pytest.raises(ValueError, match="dtype should be one of"):
+    with pytest.raises(ValueError, match="dtype should be float32 or float64"):
         RFNNRegressor(5).fit(X, y).to_onnx(dtype="int8")
 
 

@@ -139,7 +139,7 @@ def test_every_loss_is_the_models_own_up_to_a_constant(loss):
     rng = np.random.default_rng(0)
     X, y = regression(100)
     y = rng.poisson(np.exp(y)).astype(float)
-    own = RFNNRegressor(5, loss=loss, quantile=0.8).fit(X, y)._loss
+    own = RFNNRegressor(5, loss=loss, quantile=0.8).fit(X, y)._fitted.loss
     raw, target = rng.normal(size=(50, 1)), y[:50, None]
     theirs = value(own, torch.tensor(raw), torch.tensor(target)).numpy()
     moved = value(own, torch.tensor(raw + 0.3), torch.tensor(target)).numpy()

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import rfrboost._files.io.io as files
 from fingerprints import fingerprint
 from model_zoo import CLASSIFIERS, REGRESSORS, SMALL, classification, regression
 from sklearn.base import BaseEstimator, clone
@@ -20,6 +20,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
 import rfrboost
+import rfrboost._files.io as files
 from rfrboost import (
     DenseFeatures,
     FourierFeatures,
@@ -217,7 +218,8 @@ def test_a_model_that_is_not_whole_is_not_saved(tmp_path):
     with pytest.raises(ModelFileError, match="'l2_head' parameter"):
         RFNNRegressor(4).fit(X, y).set_params(l2_head=-1.0).save(tmp_path / "model")
     model = RFNNRegressor(4).fit(X, y)
-    model.n_features_in_ = 7
+    inputs = replace(model._fitted.inputs, n_columns=7)
+    model._fitted = replace(model._fitted, inputs=inputs)
     with pytest.raises(ModelFileError, match="do not fit together"):
         model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

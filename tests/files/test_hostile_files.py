@@ -6,6 +6,7 @@ import os
 import pickle
 import struct
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from safetensors.numpy import save
 
 import rfrboost
 from rfrboost import ModelFileError, RFRBoostClassifier, RFRBoostRegressor, SWIMFeatures
+from rfrboost._estimators.fitted import ClassTargets
 from rfrboost._files.container import LARGEST_HEADER, checksum, to_json
 
 
@@ -439,7 +441,8 @@ def test_a_folder_and_a_pipe_are_no_files(tmp_path):
 def test_more_names_than_a_header_holds_are_refused_when_saving(path):
     X, y = classification(20, 3)
     model = RFRBoostClassifier(0).fit(X, y)
-    model.classes_ = np.array([c * 2**23 for c in "abc"], dtype=object)
+    labels = np.array([c * 2**23 for c in "abc"], dtype=object)
+    model._fitted = replace(model._fitted, targets=ClassTargets(labels))
     with pytest.raises(ModelFileError, match="take more room than a header has"):
         model.save(path)
     assert not path.exists()

@@ -132,7 +132,7 @@ def test_an_automatic_fit_knows_its_levels_out_of_fold(fitted):
     model = fitted["automatic"]
     assert model.oof_prediction_.shape == (200, 3)
     assert (np.diff(model.oof_prediction_, axis=1) >= 0).all()
-    scaled = model._loss.score(model.oof_prediction_, y[:, None], None)
+    scaled = model._fitted.loss.score(model.oof_prediction_, y[:, None], None)
     assert model.oof_score_ == pytest.approx(scaled, abs=1e-9)
     below = (y[:, None] <= model.oof_prediction_).mean(axis=0)
     np.testing.assert_allclose(below, LEVELS, atol=0.08)

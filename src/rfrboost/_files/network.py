@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rfrboost._auto.conformal import Calibration
+from rfrboost._estimators.fitted import TargetScale
 from rfrboost._files.schema import (
     FLAG,
     POSITIVE_NUMBER,
@@ -44,7 +45,6 @@ from rfrboost._model.network import (
     Network,
     Standardizer,
 )
-from rfrboost._rows.targets import TargetScale
 from rfrboost._typing import Array
 
 SHARE = Plain("a number from 0 to 1", lambda v: is_number(v) and 0 <= v <= 1)

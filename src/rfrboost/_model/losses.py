@@ -39,6 +39,8 @@ class Loss(ABC):
     starts_at_mean: bool = False
     #: whether least squares of y tells what raw should be, up to a scale and a shift
     least_squares: bool = False
+    #: whether its outputs are several quantile levels of one target
+    several_levels: bool = False
     #: a held-out loss this share of a constant's is as good as none
     enough: float = 1e-6
     #: k if the loss depends on raw − y alone and is s^k times as large in units s times as small
@@ -310,6 +312,8 @@ class Quantiles(Quantile):
     Sorting never raises the sum of the losses, and it leaves the fit convex, which a link that
     orders levels, such as sums of exponentials, would not.
     """
+
+    several_levels = True
 
     def in_units(self, scale: float) -> "Quantiles":
         return Quantiles(self.level, self.smoothing / scale)

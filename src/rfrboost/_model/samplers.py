@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -33,6 +33,7 @@ CLOSEST = 0.01
 TRANSFORMER_ROWS = 8192
 
 
+@runtime_checkable
 class Sampler(Protocol):
     """Draws feature maps."""
 

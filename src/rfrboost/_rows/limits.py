@@ -5,6 +5,9 @@ import numpy as np
 from rfrboost._numerics.sizes import LARGEST_INPUT
 from rfrboost._typing import Array
 
+# Weights below this share of the largest one count as zero.
+NEGLIGIBLE_WEIGHT = 1e-60
+
 
 def check_inputs(X: Array, names: list[str] | None = None) -> None:
     """Refuse columns so large that their squares cannot be summed."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rfrboost._estimators.fitted import Inputs as ModelInputs
 from rfrboost._tables.encoder import DateColumn, Encoder, LevelColumn, NumberColumns
 from rfrboost._tables.table import Table, read_table
 
@@ -69,13 +70,12 @@ def texts_of(table: Table, column: int, hole: str) -> np.ndarray:
     return np.array(texts, dtype=object)[:, None]
 
 
-def inputs_of(estimator: Any) -> Inputs:
-    """The inputs of a fitted estimator."""
-    encoder: Encoder | None = estimator._encoder
-    n_columns = estimator.n_features_in_
+def inputs_of(columns: ModelInputs) -> Inputs:
+    """The inputs of a model that was fitted on these columns."""
+    encoder = columns.encoder
+    n_columns = columns.n_columns
     if encoder is None:
-        names = getattr(estimator, "feature_names_in_", None)
-        names = None if names is None else tuple(map(str, names))
+        names = None if columns.names is None else tuple(map(str, columns.names))
         return Inputs(names, n_columns, tuple(range(n_columns)), {})
     numbers: set[int] = set()
     holes: dict[int, str] = {}

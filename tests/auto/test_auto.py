@@ -16,7 +16,7 @@ import rfrboost
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._auto.assemble import assemble, family_weights
 from rfrboost._auto.bags import bag
-from rfrboost._auto.fit import LINEAR_PENALTIES, Plan, fit_auto, fit_families
+from rfrboost._auto.fit import Plan, fit_auto, fit_families
 from rfrboost._auto.importances import averaged
 from rfrboost._model.losses import (
     BinaryLogLoss,
@@ -104,7 +104,7 @@ def plan_for(name, sizes):
         n_layers=8,
         learning_rate=0.6,
         n_features=None,
-        linear_penalties=LINEAR_PENALTIES,
+        linear_penalties=(1e-5, 1e-3, 1e-1, 10.0),
         step_penalties=(1e-2, 1e-4),
         first_samplers=samplers,
         samplers=samplers,

@@ -32,10 +32,6 @@ from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._numerics.threads import keep_freed_memory, team
 from rfrboost._typing import Array
 
-# Penalties of the linear family, per row and for columns of size one. They range from almost no
-# penalty to one that leaves little more than a constant.
-LINEAR_PENALTIES = tuple(10.0 ** np.arange(-5, 1.6, 0.5))
-
 # The share of a time limit after which no further layer is boosted, where kernel members are to
 # follow.
 BOOSTING_SHARE = 0.5

@@ -21,7 +21,7 @@ from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
 from rfrboost._model.metric import DENSE_COLUMNS, InMetric, learned_metric, metric_rows
 from rfrboost._model.samplers import Sampler
-from rfrboost._numerics.arrays import frozen, largest_entry
+from rfrboost._numerics.arrays import largest_entry
 from rfrboost._numerics.blas import column_scales, product
 from rfrboost._numerics.least_squares import Moments, merged, solve
 from rfrboost._numerics.precision import bagged_dtype
@@ -255,20 +255,12 @@ def fit_group_layer(
     columns = np.broadcast_to(columns, (len(penalties), len(group), d))
     C, c = solve_members(sums, columns, penalties, draws.team, draws.in_single(features))
     moves = draws.rows.second_pass(features, C) + c
-    by_penalty = np.split(np.arange(C.shape[1]), len(raws))
     layers = []
-    for raw, own in zip(raws, by_penalty, strict=True):
+    for i, raw in enumerate(raws):
+        own = slice(i * len(group) * d, (i + 1) * len(group) * d)
         steps = take_steps(bags, raw, moves[:, own], loss, draws)
-        rate = draws.settings.learning_rate
-        layers.append(
-            GroupLayer(
-                group=group,
-                features=features,
-                C=frozen(C[:, own] * steps),
-                c=frozen(c[own] * steps),
-                step_length=float(steps.mean()) / rate,
-            )
-        )
+        length = float(steps.mean()) / draws.settings.learning_rate
+        layers.append(GroupLayer(group, features, C[:, own] * steps, c[own] * steps, length))
     return layers
 
 

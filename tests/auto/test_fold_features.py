@@ -5,24 +5,10 @@ import tracemalloc
 import numpy as np
 import pytest
 from numpy.random import default_rng
-from small_bags import ALONE, SHARED, feature_values, features_for, table
+from small_bags import ALONE, SHARED, feature_values, features_for, ridge_by_hand, table
 
 from rfrboost._auto.layer import GroupFeatures, solve_members
 from rfrboost._numerics.sizes import Sizes
-
-
-def ridge_by_hand(F, R, w, penalty):
-    """C and c of Σ w‖R − FC − c‖² + Σw·penalty‖C‖², as least squares of stacked rows."""
-    p, root = F.shape[1], np.sqrt(w)[:, None]
-    rows = np.vstack(
-        [
-            np.hstack([root * F, root]),
-            np.hstack([np.sqrt(w.sum() * penalty) * np.eye(p), np.zeros((p, 1))]),
-        ]
-    )
-    right = np.vstack([root * R, np.zeros((p, R.shape[1]))])
-    solution = np.linalg.lstsq(rows, right, rcond=None)[0]
-    return solution[:-1], solution[-1]
 
 
 @pytest.mark.parametrize("sizes", [ALONE, SHARED], ids=["alone", "shared"])

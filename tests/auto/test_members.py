@@ -1,11 +1,11 @@
-"""Boosting members side by side: honest about held-out rows, and no worse for any step."""
+"""Boosting all members: held-out labels are not used, and no step makes the fit worse."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.random import default_rng
-from small_bags import ALONE, RUN, SHARED, feature_values, features_for, table
+from small_bags import ALONE, RUN, SHARED, feature_values, features_for, ridge_by_hand, table
 
 from rfrboost._auto.bags import bag
 from rfrboost._auto.layer import (
@@ -38,7 +38,7 @@ def swim_settings(penalties=(1e-3,), n_layers=4, metric=True):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_small_tables_members_do_not_feel_the_labels_they_hold_out(weighted):
-    """Features, metric and coefficients are the same to the bit, as long as both go on."""
+    """Features, metric and coefficients are equal to the bit in all layers that both fits have."""
     k = 1
     fits = []
     for change in (False, True):
@@ -164,7 +164,7 @@ def test_layers_that_do_not_help_are_not_kept():
 
 
 def test_a_loss_below_zero_has_to_fall_too():
-    """One's own may be negative; what rises by less than a thousandth is no improvement."""
+    """A user's loss may be negative; a rise by less than a thousandth is no improvement."""
 
     class Lowered(SquaredError):  # noqa: N818 (no exception, whatever its name)
         def value(self, raw, y):
@@ -244,3 +244,29 @@ def test_penalties_side_by_side_begin_as_each_would_alone(draws):
         for mine, alone in zip(together[penalty], first_layers((penalty,))[penalty], strict=True):
             np.testing.assert_allclose(mine.C, alone.C, rtol=1e-4, atol=1e-6)
             np.testing.assert_allclose(mine.c, alone.c, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("draws", SIZES)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_under_each_penalty_every_layer_is_a_ridge_on_its_own_residuals(draws, outputs):
+    bags = table(weighted=True, outputs=outputs, sizes=SIZES[draws])
+    start = np.zeros((len(bags.y), 3, outputs))
+    settings = swim_settings((1e-1, 1e-3), n_layers=3)
+    results = boost_members(bags, start, SquaredError(), settings, default_rng(2), RUN)
+    assert [len(result.layers) for result in results] == [3, 3]
+    for result in results:
+        raw = start.copy()
+        for layer in result.layers:
+            moved = raw.copy()
+            for of_group in layer:
+                F = feature_values(of_group.features, bags.x)
+                for i, k in enumerate(of_group.group):
+                    rows, own = bags.training(k), slice(i * outputs, (i + 1) * outputs)
+                    R = (bags.y - raw[:, k])[rows]
+                    C, c = ridge_by_hand(F[rows], R, bags.w[rows], result.penalty)
+                    eta = settings.learning_rate
+                    atol = 5e-3 * np.abs(C).max()  # features are in single precision
+                    np.testing.assert_allclose(of_group.C[:, own], eta * C, atol=atol)
+                    np.testing.assert_allclose(of_group.c[own], eta * c, atol=atol)
+                    moved[:, k] += F @ of_group.C[:, own] + of_group.c[own]
+            raw = moved

@@ -1,4 +1,4 @@
-"""Bags of a small table, and random features of its rows."""
+"""Bags of a small table, random features of its rows, and ridge regression by brute force."""
 
 import numpy as np
 from numpy.random import default_rng
@@ -33,3 +33,17 @@ def feature_values(features, x):
     out = np.empty((len(x), features.width), features.dtype, order="F")
     features(x, out)
     return out.astype(float)
+
+
+def ridge_by_hand(F, R, w, penalty):
+    """C and c of Σ w‖R − FC − c‖² + Σw·penalty‖C‖², as least squares of stacked rows."""
+    p, root = F.shape[1], np.sqrt(w)[:, None]
+    rows = np.vstack(
+        [
+            np.hstack([root * F, root]),
+            np.hstack([np.sqrt(w.sum() * penalty) * np.eye(p), np.zeros((p, 1))]),
+        ]
+    )
+    right = np.vstack([root * R, np.zeros((p, R.shape[1]))])
+    solution = np.linalg.lstsq(rows, right, rcond=None)[0]
+    return solution[:-1], solution[-1]

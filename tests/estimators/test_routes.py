@@ -9,8 +9,15 @@ from model_zoo import classification, regression
 from small_sizes import with_sizes
 
 from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
-from rfrboost._estimators.defaults import DEFAULTS, ENSEMBLE, LARGE, NO_EFFECT, ROUTES, SINGLE
-from rfrboost._estimators.parameters import Parameters
+from rfrboost._estimators.parameters import (
+    DEFAULTS,
+    ENSEMBLE,
+    LARGE,
+    NO_EFFECT,
+    ROUTES,
+    SINGLE,
+    Parameters,
+)
 from rfrboost._numerics.sizes import Sizes
 
 #: for every parameter that some route ignores, a legal value other than its default

@@ -11,7 +11,6 @@ from rfrboost._blocks.reader import BlockArrays, LabelledArrays
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._rows.chunks import Chunk, Chunks, Facts
-from rfrboost._rows.limits import check_extent
 from rfrboost._rows.spill import Spill
 from rfrboost._rows.streamed import Streamed
 from rfrboost._rows.targets import NEGLIGIBLE_WEIGHT, TargetScale, coded
@@ -39,8 +38,6 @@ def opened(source: BlockArrays, sizes: Sizes = SIZES) -> Iterator[Streamed]:
                 chunks.close_inputs()
                 chunks = Streamed(source, spill, sizes)
             chunks.set("w", scaled_weights, -exponent)
-        largest = np.maximum(chunks.facts.x_high, -chunks.facts.x_low)
-        check_extent(largest, None if source.encoder else source.names)
         yield chunks
 
 

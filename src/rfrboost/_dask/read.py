@@ -17,7 +17,6 @@ from rfrboost._dask.cluster import Call, Cluster
 from rfrboost._dask.partitions import Partitions, applied
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._rows.chunks import Sums
-from rfrboost._rows.limits import check_extent
 from rfrboost._rows.streamed import INPUTS, Arrays
 from rfrboost._rows.streamed import joined as stacked
 from rfrboost._rows.targets import NEGLIGIBLE_WEIGHT
@@ -52,8 +51,6 @@ def opened(partitions: Partitions, source: BlockArrays, sizes: Sizes = SIZES) ->
     chunks = cut_anew(cluster, read, lengths, bool(source.weighted), sizes)
     if source.weighted:
         chunks.set("w", scaled_weights, -exponent)
-    largest = np.maximum(chunks.facts.x_high, -chunks.facts.x_low)
-    check_extent(largest, None if source.encoder else source.names)
     return chunks
 
 

@@ -219,4 +219,4 @@ class RFRBoostClassifier(NetworkClassifier):
         return class_sets_of(fitted, X, coverage, is_auto(self.n_layers))
 
     def _encodes_tables(self) -> bool:
-        return is_auto(self.n_layers) and self.preprocess is not None
+        return self.n_layers == "auto" and self.preprocess is not None

@@ -18,7 +18,7 @@ from rfrboost._auto.conformal import Calibration, HeldOut, calibrate
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network
 from rfrboost._numerics.arrays import frozen
-from rfrboost._rows.limits import check_inputs
+from rfrboost._numerics.sizes import LARGEST_INPUT
 from rfrboost._tables.encoder import Encoder
 from rfrboost._typing import Array, Indices
 
@@ -170,7 +170,7 @@ class Inputs:
         """X at prediction as the array (n, D) that the network was fitted on."""
         if self.encoder is None:
             X = validate_data(estimator, X, dtype=DTYPES, reset=False)
-            check_inputs(X, None if self.names is None else list(self.names))
+            check_columns(X, self.names)
             return X
         if is_table(X):
             check_not_empty(X)
@@ -187,6 +187,22 @@ class Inputs:
         if self.encoder is None:
             return np.arange(width)
         return np.array(self.encoder.sources, np.intp)
+
+
+def check_columns(X: Array, names: np.ndarray | None) -> None:
+    """Refuse an array with columns so large that squared distances overflow."""
+    check_extent(np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float), names)
+
+
+def check_extent(largest: Array, names: np.ndarray | None) -> None:
+    """Refuse columns so large that squared distances overflow, by their largest absolute values."""
+    if (largest > LARGEST_INPUT).any():
+        j = int(np.argmax(largest))
+        raise ValueError(
+            f"Column {j if names is None else repr(names[j])} of X holds values as large as "
+            f"{largest[j]:.3g}; beyond {LARGEST_INPUT:g} distances between rows overflow. "
+            "Rescale it, for example with sklearn.preprocessing.StandardScaler."
+        )
 
 
 def is_table(X: Any) -> bool:

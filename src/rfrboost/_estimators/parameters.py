@@ -1,13 +1,31 @@
-"""The parameters of all estimators: their legal values, and all of them as one object."""
+"""The parameters of all estimators: legal values, and what "auto" means in each route of a fit.
 
-from dataclasses import dataclass
+The routes:
+
+``single``
+    ``n_layers`` is a number: one network by the paper's algorithms.
+``ensemble``
+    ``n_layers="auto"``: members of several families, chosen by cross-validation. Fewer than
+    ``FEWEST_ROWS`` rows are too few to hold any out; they get a single network with the defaults
+    of that column.
+``large``
+    ``n_layers="auto"`` and more than 50,000 rows that are not in memory (row blocks, Dask): one
+    network in the learned metric that held-out rows stop.
+
+:data:`DEFAULTS` is the only table of what "auto" stands for and of which parameters have no effect
+in a route, where they are refused; the documentation shows it.
+"""
+
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from rfrboost._model.features import CHOICES
-from rfrboost._model.losses import Loss
+from rfrboost._model.loss import Loss
+from rfrboost._model.losses import loss_names
 
 # Upper ends far beyond use, so that products with them stay finite.
 NONNEGATIVE = Interval(Real, 0, 1e100, closed="both")
@@ -15,7 +33,7 @@ POSITIVE = Interval(Real, 0, 1e30, closed="right")
 WIDTH = Interval(Integral, 1, None, closed="left")
 AUTO = StrOptions({"auto"})
 NAMED_FEATURES = StrOptions({"swim", "sparse", "gaussian", "uniform", "fourier"})
-LOSSES = StrOptions({"squared_error", "huber", "quantile", "poisson"})
+LOSSES = StrOptions(loss_names())
 
 FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "features": [
@@ -89,23 +107,157 @@ class Parameters:
     random_state: Any = None
     warm_start: bool = False
     verbose: int = 0
+    #: whether the number of layers is left to the data
+    automatic: bool = field(init=False)
+    #: whether tables are encoded; a single network takes X as it is
+    prepares: bool = field(init=False)
+    #: the runs that rows are cut into for sample splitting, one per layer; otherwise 1
+    parts: int = field(init=False)
 
-    @property
-    def automatic(self) -> bool:
-        """Whether the number of layers is left to the data."""
-        return is_auto(self.n_layers)
-
-    @property
-    def prepares(self) -> bool:
-        """Whether tables are encoded; a single network takes X as it is."""
-        return self.automatic and self.preprocess is not None
-
-    @property
-    def parts(self) -> int:
-        """The runs that rows are cut into for sample splitting, one per layer; otherwise 1."""
-        return max(int(self.n_layers), 1) if self.sample_splitting and not self.automatic else 1
+    def __post_init__(self) -> None:
+        automatic = is_auto(self.n_layers)
+        splits = self.sample_splitting and not automatic
+        object.__setattr__(self, "automatic", automatic)
+        object.__setattr__(self, "prepares", automatic and self.preprocess is not None)
+        object.__setattr__(self, "parts", max(int(self.n_layers), 1) if splits else 1)
 
 
 def is_auto(value: object) -> bool:
     """Whether a parameter is left to the data."""
     return isinstance(value, str) and value == "auto"
+
+
+SINGLE = "single"
+ENSEMBLE = "ensemble"
+LARGE = "large"
+ROUTES = (SINGLE, ENSEMBLE, LARGE)
+
+# Fewer rows than this are too few to hold any out.
+FEWEST_ROWS = 50
+# The families of members: boosted ones of dense and of sparse neurons, and kernel members.
+BUMPS = "bumps"
+FAMILIES = ("swim", "sparse", BUMPS)
+
+
+@dataclass(frozen=True)
+class ByTask:
+    """A default that differs between regression and classification."""
+
+    regression: Any
+    classification: Any
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Feature scales: that of the ensemble's first three layers, and that of the others."""
+
+    first: float
+    later: float
+
+
+@dataclass(frozen=True)
+class ShareOfRows:
+    """Half as many features as rows, within bounds."""
+
+    least: int
+    most: int
+
+    def of(self, n_rows: int) -> int:
+        """The number of features for a table of this many rows."""
+        return int(np.clip(n_rows // 2, self.least, self.most))
+
+
+class NoEffect:
+    """A parameter that has no effect in a route, and is refused there unless it is left alone."""
+
+    def __repr__(self) -> str:
+        return "no effect"
+
+
+NO_EFFECT = NoEffect()
+
+# Reasons for the values that are not the paper's:
+# - The ensemble's step penalties: one for noisy tables, one for less noisy ones, both fitted side by
+#   side and weighted in the end. Labels are noisier than numbers, because a label says only on which
+#   side of a boundary a row lies.
+# - Feature scales: regression wants straighter neurons (0.5), but not in the first layers: straight
+#   ones cannot see inputs that matter only together, and where no layer helps, a fit would end
+#   before it knew of them.
+# - Penalties of large fits are small, because noise averages out over many rows; still smaller ones
+#   stop earlier where targets are noisy.
+# - The linear members' penalties go from almost none to nearly a constant.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "n_layers": {SINGLE: 6, ENSEMBLE: 40, LARGE: 40},
+    "features": {SINGLE: "swim", ENSEMBLE: FAMILIES, LARGE: "swim"},
+    "n_features": {SINGLE: (512, 512), ENSEMBLE: ShareOfRows(64, 512), LARGE: (512, 512)},
+    "feature_scale": {
+        SINGLE: 0.5,
+        ENSEMBLE: ByTask(Scales(0.7, 0.5), Scales(0.7, 0.7)),
+        LARGE: 0.5,
+    },
+    "learning_rate": {SINGLE: 0.5, ENSEMBLE: 0.6, LARGE: 0.6},
+    "l2_head": {SINGLE: 1e-3, ENSEMBLE: tuple(10.0 ** np.arange(-5, 1.6, 0.5)), LARGE: 1e-5},
+    "l2_step": {SINGLE: 1e-2, ENSEMBLE: ByTask((1e-3, 1e-6), (1e-2, 1e-4)), LARGE: 1e-4},
+    "metric": {SINGLE: "identity", ENSEMBLE: "agop", LARGE: "agop"},
+    "preprocess": {SINGLE: None, ENSEMBLE: "auto", LARGE: "auto"},
+    "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
+    "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
+    "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "initial": {SINGLE: "identity", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "initial_scale": {SINGLE: None, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "hidden_dim": {SINGLE: None, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "normalize": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "sample_splitting": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "warm_start": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+}
+
+NAMES = {
+    SINGLE: "a single network (n_layers a number)",
+    ENSEMBLE: "the ensemble (n_layers='auto')",
+    LARGE: "an automatic fit of more than 50,000 rows in blocks or partitions",
+}
+REMEDIES = {
+    SINGLE: "Set n_layers='auto'",
+    ENSEMBLE: "Set n_layers to a number",
+    LARGE: "Pass arrays in memory, or set n_layers to a number",
+}
+
+
+def resolved(parameters: Parameters, route: str, task: str) -> Parameters:
+    """The parameters of a fit, with the route's defaults in place of "auto"."""
+    left_to_us = {}
+    for own in fields(parameters):
+        if own.name in DEFAULTS and is_auto(getattr(parameters, own.name)):
+            default = DEFAULTS[own.name][route]
+            if isinstance(default, ByTask):
+                default = default.regression if task == "regression" else default.classification
+            left_to_us[own.name] = default
+    return replace(parameters, **left_to_us)
+
+
+def check_effects(parameters: Parameters, route: str) -> None:
+    """Refuse what the user set and the route would ignore."""
+    for own in fields(parameters):
+        value = getattr(parameters, own.name)
+        unused = DEFAULTS.get(own.name, {}).get(route) is NO_EFFECT
+        if unused and value != own.default:
+            raise ValueError(
+                f"{own.name}={value!r} has no effect in {NAMES[route]}. {REMEDIES[route]}, or "
+                f"leave {own.name}={own.default!r}."
+            )
+    if route != SINGLE and isinstance(parameters.learning_rate, tuple):
+        raise ValueError(
+            f"A learning_rate that falls from layer to layer has no effect in {NAMES[route]}, "
+            "which takes one number or 'auto'. Set n_layers to a number, or give one number."
+        )
+    if parameters.loss != "quantile" and np.any(np.asarray(parameters.quantile) != 0.5):
+        raise ValueError(
+            f"quantile={parameters.quantile!r} has an effect with loss='quantile' only, and loss "
+            f"is {parameters.loss!r}. Set loss='quantile', or leave quantile=0.5."
+        )
+    if parameters.initial == "identity" and parameters.initial_scale is not None:
+        raise ValueError(
+            f"initial_scale={parameters.initial_scale!r} has no effect with initial='identity', "
+            "which draws no features. Choose another initial, or leave initial_scale=None."
+        )

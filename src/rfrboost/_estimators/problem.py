@@ -33,13 +33,15 @@ from rfrboost._estimators.fitted import (
     NumberTargets,
     Targets,
     TargetScale,
+    check_columns,
+    check_extent,
     check_not_empty,
     class_columns,
     is_table,
 )
 from rfrboost._estimators.parameters import Parameters
-from rfrboost._estimators.recipes import fitted_loss, loss_for
-from rfrboost._model.losses import BinaryLogLoss, Loss, SoftmaxLogLoss
+from rfrboost._model.loss import Loss
+from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
@@ -51,7 +53,7 @@ from rfrboost._rows.chunks import (
     thinned_targets,
     weighted_sums,
 )
-from rfrboost._rows.limits import NEGLIGIBLE_WEIGHT, check_extent
+from rfrboost._rows.limits import NEGLIGIBLE_WEIGHT
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 from rfrboost._typing import Array, Mask
@@ -130,14 +132,13 @@ def problem_of_arrays(
             X, y, w = X[present], y[present], w[present]
     if inputs.encoder is None:
         # What an encoder writes is of size one already.
-        names = None if inputs.names is None else list(inputs.names)
-        check_extent(np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float), names)
+        check_columns(X, inputs.names)
     automatic = parameters.automatic and len(y) >= ensemble_rows
     if not automatic:
         refuse_validation(has_validation)
     if request.task == "regression":
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
-        named = loss_for(parameters.loss, parameters.quantile)
+        named = named_loss(parameters.loss, parameters.quantile)
         check_targets(Y, named)
         chunks = InMemory(X, Y, w, parameters.parts, request.sizes)
         resumed = resumed_network(request, X.shape[1], named.n_outputs(Y))
@@ -173,12 +174,14 @@ def problem_of_chunks(request: Request, chunks: DescribedChunks, source: BlockAr
     n_columns = len(facts.x_low)
     names = None if source.names is None else np.array(source.names, dtype=object)
     inputs = Inputs(source.n_columns or 0, names, source.encoder)
+    if inputs.encoder is None:
+        check_extent(np.maximum(facts.x_high, -facts.x_low), names)
     if isinstance(source, LabelledArrays):
         labels = set_classes(request, chunks, source)
         loss = log_loss(len(labels.classes))
         resumed = resumed_network(request, n_columns, len(chunks.facts.y_low), labels.classes)
         return Problem(chunks, loss, labels, inputs, resumed, held_out=source.held)
-    named = loss_for(parameters.loss, parameters.quantile)
+    named = named_loss(parameters.loss, parameters.quantile)
     ends = np.vstack([facts.y_low, facts.y_high])
     check_targets(ends, named)
     resumed = resumed_network(request, n_columns, named.n_outputs(ends))

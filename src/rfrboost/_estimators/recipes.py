@@ -13,70 +13,15 @@ from typing import Any
 import numpy as np
 
 from rfrboost._auto.fit import Plan
-from rfrboost._estimators.defaults import BUMPS, FAMILIES, Scales, ShareOfRows
-from rfrboost._estimators.parameters import Parameters
-from rfrboost._model.losses import (
-    Huber,
-    Loss,
-    Poisson,
-    Quantile,
-    Quantiles,
-    SquaredError,
-    checked_levels,
-    weighted_mean,
-    weighted_quantile,
-)
+from rfrboost._estimators.parameters import BUMPS, FAMILIES, Parameters, Scales, ShareOfRows
+from rfrboost._model.loss import Loss
 from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler, SparseSWIM, TransformerSampler
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._paper.boost import Recipe
 from rfrboost._paper.steps import GradientStep, GreedyStep, StepRule
-from rfrboost._typing import Array
 
 # The width of Φ for an ``initial`` other than the identity, as in the paper's experiments.
 DEFAULT_HIDDEN_DIM = 512
-
-
-def quantile_loss(quantile: Any, smoothing: float | Array) -> Loss:
-    """The pinball loss at one level, or at several."""
-    if np.ndim(quantile) == 0:
-        return Quantile(quantile, smoothing)
-    return Quantiles(checked_levels(quantile), smoothing)
-
-
-def loss_for(name: str | Loss, quantile: Any) -> Loss:
-    """The regression loss a ``loss`` parameter stands for."""
-    named = {
-        "squared_error": SquaredError(),
-        "huber": Huber(),
-        "quantile": quantile_loss(quantile, 1e-3),
-        "poisson": Poisson(),
-    }
-    return named[name] if isinstance(name, str) else name
-
-
-def fitted_loss(
-    name: str | Loss, quantile: Any, rounding: float, scale: float, y: Array, w: Array | None
-) -> Loss:
-    """The loss in units of the scaled target ``y``, its own scale taken from y where it has one.
-
-    Huber's δ is 1.345 robust standard deviations of y, the usual compromise between efficiency
-    and robustness; the pinball loss is rounded over ``rounding`` of one.
-    """
-    spread = robust_spread(y, np.ones(len(y)) if w is None else w)  # of every output
-    if name == "huber":
-        return Huber(1.345 * spread)
-    if name == "quantile":
-        return quantile_loss(quantile, rounding * spread)
-    return loss_for(name, quantile).in_units(scale)
-
-
-def robust_spread(y: Array, w: Array) -> Array:
-    """1.4826 × the median absolute deviation of every column; where that is 0, the deviation."""
-    distance = np.abs(y - weighted_quantile(y, w, 0.5))
-    mad, largest = 1.4826 * weighted_quantile(distance, w, 0.5), distance.max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)
-    deviation = unit * np.sqrt(weighted_mean((distance / unit) ** 2, w))
-    return np.maximum(np.where(mad > 1e-9 * largest, mad, deviation), 1e-9)
 
 
 def sampler_for(features: Any, scale: Any, parameters: Parameters) -> Sampler:

@@ -313,4 +313,4 @@ class RFRBoostRegressor(NetworkRegressor):
         return intervals_of(fitted, X, coverage, is_auto(self.n_layers))
 
     def _encodes_tables(self) -> bool:
-        return is_auto(self.n_layers) and self.preprocess is not None
+        return self.n_layers == "auto" and self.preprocess is not None

@@ -21,18 +21,17 @@ from rfrboost._blocks.open import DescribedChunks, opened
 from rfrboost._blocks.reader import BlockArrays, LabelledArrays
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._blocks.sample import Glance
-from rfrboost._estimators.defaults import (
+from rfrboost._estimators.fitted import Fitted
+from rfrboost._estimators.parameters import (
     BUMPS,
     ENSEMBLE,
     FEWEST_ROWS,
     LARGE,
     SINGLE,
+    Parameters,
     check_effects,
     resolved,
 )
-from rfrboost._estimators.fitted import Fitted
-from rfrboost._estimators.history import Progress, recorder
-from rfrboost._estimators.parameters import Parameters
 from rfrboost._estimators.problem import (
     ENCODING_SEED,
     Problem,
@@ -41,8 +40,9 @@ from rfrboost._estimators.problem import (
     problem_of_arrays,
     problem_of_chunks,
 )
+from rfrboost._estimators.progress import Progress
 from rfrboost._estimators.recipes import families_of, plan_for, recipe_for
-from rfrboost._model.history import LayerRecord, in_units
+from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._paper.boost import boost
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
@@ -172,7 +172,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     watch = watcher(request, problem, [], plan.n_layers)
     fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, plan, watch)
     # The layers that every family kept; those tried after them are left out.
-    history = [asdict(in_units(record, scale, loss.degree or 0)) for record in fit.rounds]
+    history = [asdict(in_units_of_y(record, problem)) for record in fit.rounds]
     sources = problem.inputs.sources(arrays.X.shape[1])
     shares = importances(fit.network, arrays.X, arrays.w, sources)
     if shares is not None:
@@ -214,8 +214,32 @@ def former_history(request: Request) -> list[dict[str, float]]:
 
 def watcher(
     request: Request, problem: Problem, history: list[dict[str, float]], n_layers: int
-) -> Callable[[LayerRecord], None]:
+) -> Watch:
     """A function that is told of every layer: keeps it in ``history``, and shows it if asked."""
-    name = type(request.estimator).__name__
-    progress = Progress(name, n_layers, request.parameters.verbose)
-    return recorder(history, progress, problem.targets.scale.scale, problem.loss.degree or 0)
+    verbose = request.parameters.verbose
+    progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
+
+    def record_layer(record: LayerRecord) -> None:
+        record = in_units_of_y(record, problem)
+        history.append(asdict(record))
+        if progress is not None:
+            progress(record)
+
+    return record_layer
+
+
+def in_units_of_y(record: LayerRecord, problem: Problem) -> LayerRecord:
+    """A layer's record of a fit to scaled targets, in the units of y as far as floats reach."""
+    scale = np.float64(problem.targets.scale.scale)
+    degree = problem.loss.degree or 0
+
+    def scaled(value: float, power: int) -> float:
+        with np.errstate(all="ignore"):
+            return float(np.nan_to_num(value * scale**power))
+
+    return replace(
+        record,
+        loss=scaled(record.loss, degree),
+        gradient_norm=scaled(record.gradient_norm, degree),
+        step_length=scaled(record.step_length, degree - 2 if degree else 0),
+    )

@@ -16,12 +16,12 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rfrboost._estimators.fitted import check_columns
 from rfrboost._estimators.parameters import POSITIVE, WIDTH
 from rfrboost._model.features import CHOICES, FeatureMap
 from rfrboost._model.network import centered
 from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler
 from rfrboost._numerics.arrays import content_order
-from rfrboost._rows.limits import check_inputs
 from rfrboost._typing import Array
 
 
@@ -57,7 +57,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32])
-        check_inputs(X)
+        check_columns(X, None)
         rng = default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self._draw(X, numeric_targets(y, len(X)), rng)
         return self
@@ -82,7 +82,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self, "features_")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        check_inputs(X)
+        check_columns(X, None)
         out = np.empty((len(X), self.features_.width), order="F")
         self.features_(centered(X, self.mean_), out)
         return out

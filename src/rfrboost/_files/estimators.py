@@ -1,8 +1,8 @@
 """What a file holds of an estimator: its parameters, and what its fit left.
 
-Every entry has a form (:mod:`rfrboost._files.schema`) that says what it may be; whatever is read is
-checked by its form, and then the parts are checked against each other. Not for estimators of other
-classes than rfrboost's own.
+Every entry has a schema (:mod:`rfrboost._files.schema`) that says what it may be; whatever is read
+is checked by its schema, and then the parts are checked against each other. Not for estimators of
+other classes than rfrboost's own.
 """
 
 from collections.abc import Mapping
@@ -32,13 +32,13 @@ from rfrboost._files.schema import (
     NUMBER,
     OBJECT,
     TEXT,
-    Form,
-    Many,
-    Maybe,
+    JsonValue,
+    ListOf,
     ModelFileError,
     Numbers,
-    Plain,
+    OrNone,
     Record,
+    Schema,
     State,
     choice,
     is_number,
@@ -59,7 +59,9 @@ LABEL_TYPES: dict[str, tuple[type, ...]] = {
 MOST_CHARACTERS = 2**26
 
 
-LABEL = Plain("a string, a number or a bool", lambda v: type(v) in (bool, int, str) or is_number(v))
+LABEL = JsonValue(
+    "a string, a number or a bool", lambda v: type(v) in (bool, int, str) or is_number(v)
+)
 
 
 class Labels:
@@ -73,7 +75,7 @@ class Labels:
         return state
 
     def read(self, state: State, where: str) -> Any:
-        fields: dict[str, Form] = {"type": choice(LABEL_TYPES), "values": Many(LABEL, list)}
+        fields: dict[str, Schema] = {"type": choice(LABEL_TYPES), "values": ListOf(LABEL, list)}
         entries = Record(fields).read(state, where)
         name, values = entries["type"], entries["values"]
         right_types = all(type(v) in LABEL_TYPES[name] for v in values)
@@ -95,10 +97,10 @@ class Names:
     """Column names, in an array of objects as scikit-learn keeps them."""
 
     def write(self, value: Any, where: str) -> State:
-        return Many(TEXT).write(value, where)
+        return ListOf(TEXT).write(value, where)
 
     def read(self, state: State, where: str) -> Any:
-        names = Many(TEXT, list).read(state, where)
+        names = ListOf(TEXT, list).read(state, where)
         return np.array(names, dtype=object)
 
 
@@ -130,8 +132,8 @@ class Parameter:
         if isinstance(state, dict):
             return REGRESSION_LOSS.read(state, where)
         if isinstance(state, list):
-            return Many(Plain("a plain value", is_scalar)).read(state, where)
-        return Plain("a plain value", is_scalar).read(state, where)
+            return ListOf(JsonValue("a plain value", is_scalar)).read(state, where)
+        return JsonValue("a plain value", is_scalar).read(state, where)
 
 
 def write_parameters(estimator: BaseEstimator) -> State:
@@ -168,7 +170,7 @@ REMOVED: dict[str, dict[str, Any]] = {
     "RFRBoostClassifier": {"strategy": "gradient", "step_matrix": "dense", "loss": "log_loss"},
 }
 
-COLUMNS: dict[str, Form] = {"n_features_in": COUNT, "feature_names_in": Maybe(Names())}
+COLUMNS: dict[str, Schema] = {"n_features_in": COUNT, "feature_names_in": OrNone(Names())}
 
 LAYER_RECORD = Record(
     {
@@ -180,37 +182,37 @@ LAYER_RECORD = Record(
     }
 )
 
-MODEL: dict[str, Form] = {
+MODEL: dict[str, Schema] = {
     **COLUMNS,
-    "encoder": Maybe(ENCODER),
+    "encoder": OrNone(ENCODER),
     "network": NETWORK,
-    "feature_importances": Maybe(Numbers(1)),
-    "calibration": Maybe(CALIBRATION),
-    "history": Many(LAYER_RECORD, list),
-    "seed": Plain("a seed", lambda v: type(v) is int and 0 <= v < 2**31),
+    "feature_importances": OrNone(Numbers(1)),
+    "calibration": OrNone(CALIBRATION),
+    "history": ListOf(LAYER_RECORD, list),
+    "seed": JsonValue("a seed", lambda v: type(v) is int and 0 <= v < 2**31),
 }
-REGRESSOR: dict[str, Form] = {
+REGRESSOR: dict[str, Schema] = {
     **MODEL,
     "loss": REGRESSION_LOSS,
     "target_scale": TARGET_SCALE,
     "y_is_1d": FLAG,
 }
-CLASSIFIER: dict[str, Form] = {**MODEL, "loss": LOG_LOSS, "classes": Labels()}
-FEATURES: dict[str, Form] = {**COLUMNS, "mean": Numbers(1), "features": FEATURE_MAP}
+CLASSIFIER: dict[str, Schema] = {**MODEL, "loss": LOG_LOSS, "classes": Labels()}
+FEATURES: dict[str, Schema] = {**COLUMNS, "mean": Numbers(1), "features": FEATURE_MAP}
 
 
-def written(forms: Mapping[str, Form], values: Mapping[str, Any]) -> State:
+def written(schemas: Mapping[str, Schema], values: Mapping[str, Any]) -> State:
     """The values of all entries as a state."""
-    return {name: form.write(values[name], name) for name, form in forms.items()}
+    return {name: schema.write(values[name], name) for name, schema in schemas.items()}
 
 
-def entries(forms: Mapping[str, Form], state: State) -> dict[str, Any]:
+def entries(schemas: Mapping[str, Schema], state: State) -> dict[str, Any]:
     """The values of all entries of a state.
 
     An entry that may be None may also be absent: the file is then older than the entry.
     """
-    absent = {name: None for name, form in forms.items() if type(form) is Maybe}
-    found: dict[str, Any] = Record(forms).read(
+    absent = {name: None for name, schema in schemas.items() if type(schema) is OrNone}
+    found: dict[str, Any] = Record(schemas).read(
         {**absent, **OBJECT.read(state, "its fitted state")}, "it"
     )
     return found

@@ -10,17 +10,8 @@ from rfrboost._export.onnx.columns import Columns, encoded
 from rfrboost._export.onnx.graph import FLOAT, LONG, TEXT, Graph, Value, row
 from rfrboost._export.onnx.inputs import inputs_of
 from rfrboost._export.onnx.network import raw
-from rfrboost._model.losses import (
-    LARGEST_EXPONENT,
-    BinaryLogLoss,
-    Huber,
-    Loss,
-    Poisson,
-    Quantile,
-    Quantiles,
-    SoftmaxLogLoss,
-    SquaredError,
-)
+from rfrboost._model.loss import LARGEST_EXPONENT, Link, Loss
+from rfrboost._model.losses import is_built_in
 from rfrboost._version import __version__
 
 #: ONNX's types for labels, by NumPy's kinds
@@ -43,35 +34,33 @@ def onnx_model(fitted: Fitted, name: str, dtype: np.dtype) -> ModelProto:
 
 
 def linked(graph: Graph, loss: Loss, value: Value) -> Value:
-    """Raw predictions as predictions."""
-    link = LINKS.get(type(loss))
-    if link is None:
+    """Predictions from raw predictions."""
+    if not is_built_in(loss):
         raise ValueError(
-            f"The loss {type(loss).__name__} is one of your own, and its link has no form in ONNX."
+            f"The loss {type(loss).__name__} cannot be exported: only the losses of rfrboost have "
+            "a form in ONNX. Predict with the model itself, or fit with a loss of rfrboost."
         )
-    return link(graph, value)
+    return LINKS[loss.link](graph, value)
 
 
 def exponential(graph: Graph, value: Value) -> Value:
-    """exp, as far as it is finite."""
+    """exp(raw), constant beyond the largest exponent."""
     return graph.op("Exp", graph.op("Min", value, row(LARGEST_EXPONENT)))
 
 
-def two_classes(graph: Graph, value: Value) -> Value:
-    """1 − p and p."""
+def two_probabilities(graph: Graph, value: Value) -> Value:
+    """1 − p and p of one logit."""
     p = graph.op("Sigmoid", value)
     return graph.op("Concat", graph.op("Sub", row(1.0), p), p, attributes={"axis": 1})
 
 
-#: how each loss turns raw predictions into predictions
-LINKS: dict[type, Callable[[Graph, Value], Value]] = {
-    SquaredError: lambda graph, value: value,
-    Huber: lambda graph, value: value,
-    Quantile: lambda graph, value: value,
-    Quantiles: lambda graph, value: graph.rising(value),
-    Poisson: exponential,
-    BinaryLogLoss: two_classes,
-    SoftmaxLogLoss: lambda graph, value: graph.op("Softmax", value, attributes={"axis": 1}),
+#: how raw predictions become predictions, for every link
+LINKS: dict[Link, Callable[[Graph, Value], Value]] = {
+    "identity": lambda graph, value: value,
+    "exponential": exponential,
+    "sigmoid": two_probabilities,
+    "softmax": lambda graph, value: graph.op("Softmax", value, attributes={"axis": 1}),
+    "sorted": lambda graph, value: graph.sorted_rows(value),
 }
 
 

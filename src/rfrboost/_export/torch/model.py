@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from rfrboost._estimators.fitted import Fitted
 from rfrboost._export.torch.features import tensor
-from rfrboost._export.torch.losses import known, predicted
+from rfrboost._export.torch.losses import checked, predicted
 from rfrboost._export.torch.network import NetworkModule
 
 
@@ -21,7 +21,7 @@ class PredictionModule(nn.Module):
 
     def __init__(self, fitted: Fitted) -> None:
         super().__init__()
-        known(fitted.loss)
+        checked(fitted.loss)
         self.loss = fitted.loss
         self.network = NetworkModule(fitted.network)
         scale = fitted.targets.scale

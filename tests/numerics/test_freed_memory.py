@@ -25,7 +25,9 @@ print(faults() - before)
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc's way with freed memory")
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="only glibc returns freed memory at once"
+)
 def test_memory_that_was_freed_comes_back_without_being_cleared_again():
     # Dask, for one, sets how much glibc keeps for all processes that are begun after it.
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_"))}

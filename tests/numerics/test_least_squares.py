@@ -1,11 +1,11 @@
-"""Moments and the solver: sums over rows, and systems that are singular or badly scaled."""
+"""Moments and solvers: sums over rows, and systems that are singular or badly scaled."""
 
 import numpy as np
 import pytest
 from model_zoo import moments_of
 from numpy.random import default_rng
 
-from rfrboost._numerics.least_squares import Moments, multiply, solve, solve_shifts
+from rfrboost._numerics.least_squares import Moments, merged, multiply, solve, solve_shifts
 from rfrboost._numerics.precision import gram_dtype
 
 
@@ -34,14 +34,26 @@ def test_moments_are_weighted_sums_over_rows(dtype):
     assert moments.weight == pytest.approx(w.sum())
 
 
-def test_moments_add_over_blocks():
+def test_moments_add_over_batches():
     rng = default_rng(0)
     F, R = rng.standard_normal((50, 6)), rng.standard_normal((50, 2))
-    whole, blocks = moments_of(F, R), Moments(6, 2)
+    whole = moments_of(F, R)
+    batches = Moments(6, 2)
     for s in (slice(0, 7), slice(7, 8), slice(8, 50)):
-        blocks.add(F[s], R[s], None)
+        batches.add(F[s], R[s], None)
     for name in ("weight", "f", "r", "ff", "fr", "rr"):
-        np.testing.assert_allclose(getattr(blocks, name), getattr(whole, name), atol=1e-12)
+        np.testing.assert_allclose(getattr(batches, name), getattr(whole, name), atol=1e-12)
+
+
+def test_merged_moments_are_those_of_all_rows_and_leave_the_parts_alone():
+    rng = default_rng(0)
+    F, R = rng.standard_normal((50, 6)), rng.standard_normal((50, 2))
+    parts = [moments_of(F[:20], R[:20]), moments_of(F[20:], R[20:])]
+    whole = moments_of(F, R)
+    for _ in range(2):
+        total = merged(parts)
+        for name in ("weight", "f", "r", "ff", "fr", "rr"):
+            np.testing.assert_allclose(getattr(total, name), getattr(whole, name), atol=1e-12)
 
 
 def test_centering_equals_centring_the_rows():
@@ -82,7 +94,7 @@ def test_columns_of_wild_scales_are_solved_for():
 
 
 @pytest.mark.parametrize("G", [np.zeros((3, 3)), np.ones((3, 3)), -1e-14 * np.eye(3)])
-def test_nothing_to_solve_for_is_no_error(G):
+def test_systems_without_a_solution_do_not_raise(G):
     assert np.isfinite(solve(np.asfortranarray(G), 0.0, np.ones((3, 1)))).all()
 
 
@@ -105,15 +117,15 @@ def test_multiply_reads_one_triangle(columns):
 
 
 def test_single_precision_grams_are_as_good_as_promised():
-    """The bound behind gram_dtype, on features as correlated as they come."""
+    """The bound behind gram_dtype, on strongly correlated features."""
     rng = default_rng(0)
     n, p = 4000, 512
     F = np.tanh(rng.standard_normal((n, 3)) @ rng.standard_normal((3, p)) + 1)
     R = np.sin(F[:, :1] * 3) + 0.1 * rng.standard_normal((n, 1))
     l2 = 16 * 2.0**-24 * p
-    assert gram_dtype(l2, n, p, 1.0) == np.float32
-    assert gram_dtype(l2 / 2, n, p, 1.0) == np.float64
-    assert gram_dtype(l2, n, p, np.inf) == np.float64
+    assert gram_dtype(l2, p, 1.0) == np.float32
+    assert gram_dtype(l2 / 2, p, 1.0) == np.float64
+    assert gram_dtype(l2, p, np.inf) == np.float64
     fits = []
     for dtype in (np.float32, np.float64):
         F_rounded = F.astype(np.float32).astype(dtype)

@@ -1,22 +1,28 @@
-"""What all figures have in common: colours, panels, and a plain frame."""
+"""The style that all figures share: colours, panels, headings and a plain frame.
+
+matplotlib is imported when a figure is made; its settings (rcParams) are never changed.
+"""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK, FAINT, RULE = "#222222", "#767676", "#E6E6E6"
-# Okabe and Ito's colours, which stay apart under every form of colour blindness, without their
-# yellow, which is too pale on white.
+#: greys: text, secondary text and axes, grid lines
+INK = "#222222"
+FAINT = "#767676"
+RULE = "#E6E6E6"
+# The colours of Okabe and Ito, which can be told apart with every form of colour blindness, without
+# their yellow, which is too pale on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 PALE = COLOURS[5]
-#: one after another where there are more classes than colours
+#: with more classes than colours, colours repeat with the next marker
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
-#: of a scale from low to high: even in lightness, and the same to a colour-blind reader
+#: colour map from low to high: evenly increasing lightness, the same to colour-blind readers
 SCALE = "cividis"
-# More points than this are a blot: so many are drawn, chosen at random.
+# The most points of a scatter plot; of more, this many are drawn at random, because more overlap.
 MOST_POINTS = 4000
-# Names longer than this would leave no room for the picture.
+# The most characters of a name; longer names would leave no room for the figure.
 LONGEST = 40
 
 
@@ -26,10 +32,11 @@ def panels(
     widths: tuple[float, ...] = (1.0,),
     heights: tuple[float, ...] = (1.0,),
 ) -> list["Axes"]:
-    """Axes row by row: in a figure of their own, or in the place of ``ax``.
+    """Axes of a grid of panels, row by row: in a new figure, or in the place of ``ax``.
 
-    The figure is one of pyplot's, so that ``show`` finds it; with ``ax`` given, pyplot is not
-    touched.
+    ``size`` is that of a new figure in inches; ``widths`` and ``heights`` are the proportions of
+    columns and rows. A new figure is made by pyplot, so that ``pyplot.show`` finds it. With ``ax``
+    given, pyplot is not used.
     """
     if ax is not None and len(widths) * len(heights) == 1:
         return [ax]
@@ -42,8 +49,8 @@ def panels(
         place = ax.get_subplotspec()
         if place is None:
             raise ValueError(
-                "This figure has several panels, and ax can be divided only if it was made by "
-                "subplots or add_subplot."
+                "This figure has several panels, so ax must be one that can be divided: make it "
+                "with subplots or add_subplot."
             )
         ax.set_axis_off()
         figure = ax.figure
@@ -52,18 +59,18 @@ def panels(
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or one sentence saying what to install."""
+    """Import matplotlib.pyplot, or raise an error that says what to install."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError(
-            "Figures need matplotlib, which is not installed: pip install 'rfrboost[plot]'"
+            "Figures need matplotlib, which is not installed: pip install 'rfrboost[plot]'."
         ) from error
     return pyplot
 
 
 def plain(ax: "Axes", grid: str | None = None) -> None:
-    """A quiet frame: two spines, and a faint grid along ``grid`` ("x", "y", "both") if any."""
+    """Keep two spines, and draw a pale grid along ``grid`` ("x", "y" or "both") if it is given."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(FAINT)
     ax.tick_params(color=FAINT, labelcolor=INK)
@@ -73,7 +80,7 @@ def plain(ax: "Axes", grid: str | None = None) -> None:
 
 
 def heading(ax: "Axes", title: str, subtitle: str = "") -> None:
-    """A title in bold, flush left, and a line in grey beneath it."""
+    """Write a bold title, aligned left, and a grey line beneath it."""
     ax.set_title(title, loc="left", fontweight="bold", color=INK, pad=24 if subtitle else 10)
     if subtitle:
         line = ax.annotate(
@@ -85,15 +92,15 @@ def heading(ax: "Axes", title: str, subtitle: str = "") -> None:
             va="bottom",
             color=FAINT,
         )
-        # The title makes room for it; a long one must not squeeze its panel.
+        # The title leaves room for this line, and a long line must not make the panel smaller.
         line.set_in_layout(False)
 
 
 def text(name: object) -> str:
-    """A name from outside as a label: not too long, and without a meaning to matplotlib.
+    """The name of a column or class as a label that matplotlib draws as it is, shortened.
 
-    Between two dollar signs it would read mathematics, and it leaves out of legends what begins
-    with an underscore.
+    matplotlib would read text between two dollar signs as mathematics, and leave labels that begin
+    with an underscore out of legends.
     """
     label = str(name)
     label = label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"

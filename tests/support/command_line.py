@@ -12,7 +12,7 @@ from rfrboost.cli import main
 
 @dataclass(frozen=True)
 class Ran:
-    """An exit code, what was written to standard output, and what was said."""
+    """The exit code, standard output, and standard error (``said``) of a command."""
 
     code: int
     out: bytes
@@ -30,7 +30,7 @@ class Ran:
 
 
 def rfrboost(*words: object, stdin: bytes = b"") -> Ran:
-    """One command with these bytes on standard input."""
+    """Run one command with these bytes on standard input."""
     out, said = io.BytesIO(), io.BytesIO()
     with (
         patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin))),
@@ -46,7 +46,7 @@ def rfrboost(*words: object, stdin: bytes = b"") -> Ran:
 
 
 def failed(ran: Ran, *pieces: str, code: int = 1) -> None:
-    """A failure is one sentence, which mentions these things, and nothing on standard output."""
+    """Check that a command failed with one sentence that has these pieces, and no output."""
     assert ran.code == code, ran
     assert ran.out == b""
     last = ran.said.splitlines()[-1]
@@ -56,13 +56,13 @@ def failed(ran: Ran, *pieces: str, code: int = 1) -> None:
 
 
 def worked(ran: Ran) -> Ran:
-    """The same, if it worked."""
+    """Check that a command succeeded, and return it."""
     assert ran.code == 0, ran.said
     return ran
 
 
 def mixed_table(n: int = 36, seed: int = 0) -> list[list[str]]:
-    """Rows with a header: numbers with holes, words, dates, and a number to predict."""
+    """Rows with a header: numbers with missing values, text, dates, and a number to predict."""
     rng = np.random.default_rng(seed)
     rows = [["size", "town", "day", "y"]]
     for k in range(n):

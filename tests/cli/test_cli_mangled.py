@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from cli_kit import Ran, mixed_table, rfrboost, text_of, worked
+from command_line import Ran, mixed_table, rfrboost, text_of, worked
 
 ROWS = mixed_table(24)
 GOOD = text_of(ROWS)

@@ -1,4 +1,4 @@
-"""How tables are read: the same answer from every format, and a clear one about what is wrong."""
+"""How tables are read: every format gives the same answer, and errors name what is wrong."""
 
 import gzip
 import io
@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from cli_kit import failed, mixed_table, rfrboost, text_of, worked
+from command_line import failed, mixed_table, rfrboost, text_of, worked
 
 from rfrboost.cli import tables
-from rfrboost.cli.cells import DATES, NUMBERS, WORDS, recognised
-from rfrboost.cli.labels import read_target
+from rfrboost.cli.columns import DATES, NUMBERS, TEXT, recognised
 from rfrboost.cli.tasks import Task
+from rfrboost.cli.training import read_target
 
 ROWS = mixed_table()
 
@@ -57,7 +57,7 @@ FORMATS = {
     "t.parquet.gz": gzip.compress(parquet(ROWS)),
     "reordered.csv": text_of([row[::-1] for row in ROWS]),
     "unnamed.csv": text_of([["", *ROWS[0]]] + [[str(k), *r] for k, r in enumerate(ROWS[1:])]),
-    "holes.csv": text_of([["?" if not r[0] else r[0], *r[1:]] for r in ROWS]),
+    "question_marks.csv": text_of([["?" if not r[0] else r[0], *r[1:]] for r in ROWS]),
 }
 
 
@@ -100,8 +100,8 @@ def test_blocks_give_what_the_whole_gives(rows, name, model, right, tmp_path, mo
     np.testing.assert_allclose(printed, right, rtol=1e-12)
 
 
-def test_whole_numbers_with_holes_in_one_block_only(tmp_path, monkeypatch):
-    """A column that is whole numbers in one block and has holes in another is the same column."""
+def test_whole_numbers_with_missing_values_in_one_block_only(tmp_path, monkeypatch):
+    """Missing values in one block do not change what the column means in others."""
     header, *rows = [["k", "y"]] + [[str(i % 5), str(i % 5 * 1.5)] for i in range(30)]
     rows[17][0] = rows[18][0] = ""
     data = text_of([header, *rows])
@@ -127,12 +127,12 @@ def test_a_stray_word_is_named_with_its_row(block, model, tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stray_word_in_fit_is_said_aloud(tmp_path):
+def test_a_stray_word_in_fit_is_reported(tmp_path):
     rows = [row[:] for row in ROWS]
     rows[3][0] = "unknown"
     ran = worked(rfrboost("fit", "-", "--target", "y", "-o", tmp_path / "m", stdin=text_of(rows)))
     assert "Column 'size' is read as categories" in ran.said
-    assert "row 3 holds 'unknown'" in ran.said
+    assert "row 3 contains 'unknown'" in ran.said
 
 
 @pytest.mark.parametrize(
@@ -140,20 +140,20 @@ def test_a_stray_word_in_fit_is_said_aloud(tmp_path):
     [
         (["1", "2.5", "-3e4", ".5", "+7"], NUMBERS),
         (["1", "", "NA", "None", "?", "-", "."], NUMBERS),
-        (["1,000", "2,500"], WORDS),
-        (["1_000"], WORDS),
-        (["0x10"], WORDS),
-        (["1 000"], WORDS),
-        (["12 kg"], WORDS),
+        (["1,000", "2,500"], TEXT),
+        (["1_000"], TEXT),
+        (["0x10"], TEXT),
+        (["1 000"], TEXT),
+        (["12 kg"], TEXT),
         (["2024-01-31", "2024-02-29"], DATES),
         (["2024-01-31 10:00", "2024-01-31T10:00:00.5Z", "2024-01-31 10:00:00+02:00"], DATES),
-        (["2023-02-29"], WORDS),
-        (["31/01/2024"], WORDS),
-        (["01.02.2024"], WORDS),
-        (["2024-1-2"], WORDS),
-        (["2024-01-31", "soon"], WORDS),
-        (["true", "False"], WORDS),
-        (["", "NA"], WORDS),
+        (["2023-02-29"], TEXT),
+        (["31/01/2024"], TEXT),
+        (["01.02.2024"], TEXT),
+        (["2024-1-2"], TEXT),
+        (["2024-01-31", "soon"], TEXT),
+        (["true", "False"], TEXT),
+        (["", "NA"], TEXT),
     ],
 )
 def test_what_cells_mean(cells, kind):
@@ -183,6 +183,12 @@ def test_the_task_is_detected(cells, task, capsys):
     assert len(target.labels) == sum(cell is not None for cell in cells)
 
 
+@pytest.mark.parametrize(("cells", "words"), [(["a", "a"], "1 class"), (["a", "b"], "2 classes")])
+def test_one_class_is_singular(cells, words, capsys):
+    read_target(pa.chunked_array([pa.array(cells)]), "y", None)
+    assert capsys.readouterr().err == f"Task: classification ({words})\n"
+
+
 def test_classes_come_back_as_they_are_written(tmp_path):
     for labels in (["1", "2"], ["01", "02"], ["True", "False"], ["1.0", "2.0"], ["é", "ü"]):
         rows = [["x", "y"]] + [[str(k), labels[k % 2]] for k in range(24)]
@@ -210,7 +216,7 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path):
     rows = [row[:] for row in ROWS]
     rows[5][3], rows[6][3] = "", "NA"
     ran = worked(rfrboost("fit", "-", "--target", "y", "-o", tmp_path / "m", stdin=text_of(rows)))
-    assert "Left out 2 of 36 rows: no 'y'." in ran.said
+    assert "Left out 2 of 36 rows without a value of 'y'." in ran.said
     assert "Fitting 34 rows, 3 columns." in ran.said
 
 
@@ -254,7 +260,7 @@ def test_a_table_without_rows_predicts_nothing(model):
 def test_lacking_columns_are_named_and_others_ignored(model):
     failed(rfrboost("predict", model, "-", stdin=b"size,y\n1,2\n"), "town, day")
     ran = worked(rfrboost("predict", model, "-", stdin=b"id,size,town,day\n7,1,north,2024-01-01\n"))
-    assert "Not inputs of the model: id." in ran.said
+    assert "Ignored columns: id\n" in ran.said
 
 
 def test_files_that_are_not_there(model, tmp_path):

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from cli_kit import failed, mixed_table, rfrboost, text_of, worked
+from command_line import failed, mixed_table, rfrboost, text_of, worked
 
 from rfrboost.cli import predict
 
@@ -101,7 +101,7 @@ def test_stopped_in_the_middle_there_is_no_result(number, code, model, tmp_path)
     command.send_signal(number)
     _, said = command.communicate(timeout=30)
     assert command.returncode == code
-    assert said == b"Not inputs of the model: y.\n"
+    assert said == b"Ignored columns: y\n"
     assert not (tmp_path / "p.csv").exists()
     if number != signal.SIGKILL:  # which nobody can clean up after
         assert list(tmp_path.iterdir()) == []
@@ -121,6 +121,6 @@ def test_a_reader_that_has_enough_is_no_failure_to_talk_about(model, tmp_path):
     command = started("predict", model, "t.csv", folder=tmp_path, **pipes)
     assert command.stdout.readline() == b"prediction\n"
     command.stdout.close()
-    assert command.stderr.read() == b"Not inputs of the model: y.\n"
+    assert command.stderr.read() == b"Ignored columns: y\n"
     command.stderr.close()
     assert command.wait(30) == 1

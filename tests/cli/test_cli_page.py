@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cli_kit import rfrboost, worked
+from command_line import rfrboost, worked
 
-PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "cli.md"
 
 
 def test_the_commands_of_the_page_run(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from rfrboost._auto.bags import Bags
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
 from rfrboost._model.metric import DENSE_COLUMNS, InMetric, learned_metric, metric_rows
-from rfrboost._model.samplers import Sampler
+from rfrboost._model.samplers import Sampler, is_axis_aligned
 from rfrboost._numerics.arrays import largest_entry
 from rfrboost._numerics.blas import column_scales, product
 from rfrboost._numerics.least_squares import Moments, merged, solve
@@ -187,7 +187,9 @@ class GroupDraws:
         self.n_drawn += 1
         rows = bags.draw(bags.seen[self.group], sampler.n_rows(p), self.rng)
         if self.learned:
-            sampler = InMetric(sampler, column_scales(self.L) if axis_aligned(sampler) else self.L)
+            # Features of few columns may be stretched along columns, but not turned.
+            L = column_scales(self.L) if is_axis_aligned(sampler) else self.L
+            sampler = InMetric(sampler, L)
         return sampler.sample(bags.x[rows, :-1], targets[rows], p, self.rng)
 
     def in_single(self, features: FeatureMap) -> bool:
@@ -218,11 +220,6 @@ class GroupDraws:
         self.gradients = self.gradients + np.stack(added, axis=2)
         self.L = learned_metric(self.gradients)
         self.learned = True
-
-
-def axis_aligned(sampler: Sampler) -> bool:
-    """Whether a sampler draws features of few columns: a metric may stretch but not turn them."""
-    return bool(getattr(sampler, "axis_aligned", False))
 
 
 def fit_group_layer(

@@ -11,7 +11,7 @@ Rows are x (n, D) without the 1 of homogeneous coordinates, except for feature m
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -122,17 +122,15 @@ class Bumps:
     reach: float
     mix: float
 
-    # What every feature map states (see FeatureMap); bumps are always in single precision.
+    # What feature maps state (see FeatureMap); bumps are always in single precision.
+    width: int = field(init=False, repr=False, compare=False)
+    rounding: float = field(init=False, repr=False, compare=False)
     bound: ClassVar[float] = 1.0
     dtype: ClassVar[np.dtype] = np.dtype(np.float32)
 
-    @property
-    def width(self) -> int:
-        return len(self.centres)
-
-    @property
-    def rounding(self) -> float:
-        return EUCLIDEAN_ROUNDING if self.mix < 1 else 1.0
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", len(self.centres))
+        object.__setattr__(self, "rounding", EUCLIDEAN_ROUNDING if self.mix < 1 else 1.0)
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "Bumps":
         return self

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info
 from benchmarks import memory
 from benchmarks.cases import CASES
 from benchmarks.speed import Measured, beside_reference, measure, peer_seconds
-from experiments.machine import processor
+from experiments.runs.provenance import processor
 
 PREDICT_LIMIT = 1.3
 MEMORY_LIMIT = 1500

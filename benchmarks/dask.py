@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.scale import COLUMNS, FEATURES, LAYERS
-from experiments.machine import processor
+from experiments.runs.provenance import processor
 
 ROWS, REPEATS = 2 * 10**6, 2
 LIMIT = 1.25

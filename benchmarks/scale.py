@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 from benchmarks.scale_cost import Rates, RowCost, measured_rates, row_cost
-from experiments.machine import processor
+from experiments.runs.provenance import processor
 
 COLUMNS, FEATURES, LAYERS = 20, 256, 5
 ROWS = (10**4, 10**5, 10**6, 10**7)

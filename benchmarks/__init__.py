@@ -1,1 +1,1 @@
-"""Speed and memory, measured against the hardware's own limit. Run: python -m benchmarks."""
+"""Speed and memory of fits and predictions, compared with the least that the hardware allows."""

@@ -1,4 +1,4 @@
-"""The shapes that are timed, and data of those shapes."""
+"""The fits that are timed: their shapes, data and models."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 
+# Features of Φ and of x in each layer.
 N_FEATURES = (512, 512)
+# The penalty of head and steps: large enough that single precision is used.
 L2 = 1e-3
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fit: its name, shape and model, and how far above its floor it may be."""
+    """One fit: its name, shape and model, and the largest acceptable ratio to its floor (limit)."""
 
     name: str
     n: int
@@ -27,7 +29,7 @@ class Case:
     repeats: int = 5
 
     def data(self) -> tuple[NDArray, NDArray]:
-        """A smooth target of a few inputs with noise, or classes cut out of such targets."""
+        """X (n, columns) and y: a smooth function of a few inputs with noise, or classes."""
         rng = default_rng(0)
         X = rng.standard_normal((self.n, self.columns))
         if not self.classes:
@@ -38,7 +40,7 @@ class Case:
         return X, np.argmax(scores + rng.standard_normal(scores.shape), axis=1)
 
     def model(self) -> RFRBoostRegressor | RFRBoostClassifier:
-        """The model, with a penalty at which single precision is safe."""
+        """The unfitted model."""
         kind: Callable = RFRBoostClassifier if self.classes else RFRBoostRegressor
         return kind(
             self.n_layers,

@@ -1,6 +1,7 @@
 """Provenance: what every result and every written file says about how it was made."""
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -191,3 +192,25 @@ def test_replay_refuses_to_mix_and_mixes_if_asked(made_up, capsys):
     assert command("replay", made_up, *words, "--mix-commits") == 0
     assert "MIXED COMMITS, as asked for by --mix-commits" in capsys.readouterr().out
     assert "MIXED COMMITS" in (made_up / "out" / "replay.md").read_text(encoding="utf-8")
+
+
+COMMITTED = [
+    path
+    for folder in ("experiments/results", "benchmarks")
+    for path in sorted((Path(__file__).parents[2] / folder).iterdir())
+    if path.suffix in (".md", ".csv")
+]
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+def test_every_committed_result_ends_with_its_commit(path):
+    last = path.read_text(encoding="utf-8").rstrip("\n").rpartition("\n")[2]
+    assert last.startswith("# " if path.suffix == ".csv" else "*")
+    assert re.search(r"\b[0-9a-f]{12}\b", last)
+
+
+@pytest.mark.parametrize("path", [p for p in COMMITTED if p.suffix == ".csv"], ids=lambda p: p.name)
+def test_committed_tables_can_be_read(path):
+    rows = read_table(path)
+    assert len(rows) > 0
+    assert rows.iloc[:, 0].notna().all()

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from experiment_runs import untraceable
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
@@ -132,9 +133,7 @@ def test_rfrboost_separates_the_circles():
     assert fitted.fit(fold.X_train, fold.y_train).score(fold.X_test, fold.y_test) > 0.995
 
 
-def test_the_command_writes_table_and_picture_and_goes_on_where_it_was(
-    tmp_path, capsys, monkeypatch
-):
+def test_the_command_writes_table_and_picture_and_continues(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(
         circles.GRIDS,
         "rfrboost-swim",
@@ -148,6 +147,7 @@ def test_the_command_writes_table_and_picture_and_goes_on_where_it_was(
     words = ["circles", "--models", "logistic,rfrboost-swim", "--runs", "1", "--jobs", "1"]
     assert main([*words, "--out", str(tmp_path)]) == 0
     assert "0 already done" in capsys.readouterr().err
+    assert untraceable(tmp_path) == []
     rows = read_table(tmp_path / "circles.csv")
     assert rows["model"].tolist() == ["rfrboost-swim", "logistic"]
     assert (tmp_path / "circles-layers.svg").read_text().startswith("<?xml")

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from experiment_runs import ENERGY
+from experiment_runs import ENERGY, untraceable
 from numpy.random import default_rng
 
 from experiments.__main__ import main
@@ -108,7 +108,7 @@ def small_fold(task):
     return Fold(X[:100], y[:100], X[100:], y[100:])
 
 
-def test_the_command_fits_counts_writes_and_goes_on(tmp_path, monkeypatch, capsys):
+def test_the_command_fits_counts_writes_and_continues(tmp_path, monkeypatch, capsys):
     def in_this_process(jobs, work, out, n_processes, mix_commits):
         return [read_result(job, out) or execute(job, work, out) for job in jobs]
 
@@ -127,6 +127,7 @@ def test_the_command_fits_counts_writes_and_goes_on(tmp_path, monkeypatch, capsy
     assert main(words) == 0
     printed = capsys.readouterr().out
     assert (tmp_path / "out" / "coverage.md").read_text(encoding="utf-8") + "\n" == printed
+    assert untraceable(tmp_path / "out") == []
     assert printed.count("energy_efficiency") >= 3
     assert fits == [ENERGY, ENERGY, BALANCE]
     assert main(words) == 0

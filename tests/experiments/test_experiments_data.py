@@ -23,7 +23,7 @@ def mixed_frame(n: int = 40) -> pd.DataFrame:
     )
 
 
-def test_holes_get_the_median_and_the_most_frequent_level():
+def test_missing_values_get_the_median_and_the_most_frequent_level():
     frame = pd.DataFrame(
         {
             "size": [1.0, np.nan, 2.0, 9.0],
@@ -164,7 +164,7 @@ def test_strict_scales_by_the_training_part():
     assert fold.X_train.shape[1] == 3, "a level that training rows do not have has no column"
 
 
-def test_strict_fills_holes_by_the_training_part():
+def test_strict_fills_missing_values_by_the_training_rows():
     frame = mixed_frame(60)
     train, test = cut_rows(60)
     frame.loc[test[0], ["size", "colour"]] = [np.nan, None]
@@ -282,7 +282,7 @@ def test_no_network_is_one_sentence(openml, monkeypatch):
 
 def test_encoded_width_is_the_published_one(real):
     folder, runs = real
-    for dataset in (41021, 29, 31, 38):  # holes, unused levels twice, an empty column
+    for dataset in (41021, 29, 31, 38):  # missing values, unused levels twice, an empty column
         table = tables.known_table(dataset)
         settings = runs[(runs["dataset"] == dataset) & (runs["model"] == "RFNN")][
             "hyperparameters"

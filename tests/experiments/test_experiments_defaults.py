@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import sklearn.metrics
-from experiment_runs import ENERGY
+from experiment_runs import ENERGY, untraceable
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from experiments import requests
@@ -206,7 +206,10 @@ def test_two_real_tables(real, tmp_path, capsys):
     places = ["--data", str(data), "--out", str(tmp_path)]
     assert main(["defaults", *places, *words]) == 0
     shown = capsys.readouterr().out
+    assert untraceable(tmp_path) == []
     rows = read_table(tmp_path / "paper" / "datasets.csv").set_index(["dataset", "model"])
+    folds = read_table(tmp_path / "paper" / "folds.csv").set_index(["dataset", "model"])
+    assert folds["test_score"].to_dict() == pytest.approx(rows["mean_score"].to_dict())
 
     fold = load_rows("paper", BALANCE, data).fold(1)
     trees = xgboost.XGBClassifier(n_jobs=1, random_state=1).fit(fold.X_train, fold.y_train)

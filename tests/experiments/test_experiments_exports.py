@@ -1,10 +1,10 @@
-"""``exports``: models in files and in ONNX beside the models they were made of."""
+"""``exports``: saved models and ONNX models compared with the fitted models."""
 
 import json
 
 import numpy as np
 import pandas as pd
-from experiment_runs import ENERGY
+from experiment_runs import ENERGY, untraceable
 from threadpoolctl import threadpool_info
 
 from experiments.__main__ import main
@@ -14,7 +14,7 @@ from experiments.data.tables import Table
 
 
 def frame_of(n=160):
-    """Numbers, large ones too, holes, levels."""
+    """Numbers, large ones too, missing values, levels."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=n)
     colour = rng.choice(["red", "green", "blue"], n)
@@ -33,11 +33,12 @@ def words(folder, *more):
     return ["exports", *places, "--tables", str(ENERGY), "--rows", "100", *more]
 
 
-def test_the_command_compares_stores_and_goes_on(made_up, capsys, monkeypatch):
+def test_the_command_compares_stores_and_continues(made_up, capsys, monkeypatch):
     monkeypatch.setattr(exports, "load_table", lambda table, data: frame_of())
     assert main(words(made_up)) == 0
     text = capsys.readouterr().out
     folder = made_up / "out" / "rows-100"
+    assert untraceable(folder) == []
     assert (folder / "exports.md").read_text(encoding="utf-8") + "\n" == text
     stored = json.loads((folder / f"{ENERGY}.json").read_text(encoding="utf-8"))
     assert stored["loaded_equal"]

@@ -84,7 +84,7 @@ def test_the_diagram_shows_average_ranks_and_joins_what_cannot_be_told_apart(run
     assert joined == expected == {tuple(sorted(np.round(ranks[["gradient-swim", "xgboost"]], 6)))}
 
 
-def test_the_boxes_have_a_dot_for_every_dataset_and_skip_holes():
+def test_the_boxes_have_a_dot_for_every_dataset_and_skip_missing_values():
     values = pd.DataFrame({"ridge": [0.1, 0.2, 0.4], "xgboost": [0.3, np.nan, 0.5]})
     axes = boxes(values, "test RMSE", "title").axes[0]
     dots = [np.asarray(points.get_offsets())[:, 0].tolist() for points in axes.collections]

@@ -13,6 +13,7 @@ from experiments.reports.fine_tune import draw_curves, epoch_rows, table_rows, v
 from experiments.runs import fine_tune as fine_tune_runs
 from experiments.runs.fine_tune import BOOSTED, RANDOM
 from experiments.runs.jobs import Job, Result
+from experiments.runs.provenance import current
 from rfrboost import RFRBoostRegressor
 
 AIRFOIL, VEHICLE = 44957, 54
@@ -56,7 +57,9 @@ def test_the_figure_and_the_rows_have_every_epoch(tmp_path):
     results = made_up({(AIRFOIL, BOOSTED): 0.2, (AIRFOIL, RANDOM): 0.3})
     rows = epoch_rows(results)
     assert rows["score"].tolist() == [0.5, 0.2, 0.5, 0.3]
-    draw_curves(rows, tmp_path, [])
+    assert rows.loc[rows["chosen"], "epoch"].tolist() == [1, 1]
+    draw_curves(rows, tmp_path, [current()])
+    assert current().commit in (tmp_path / "fine-tune.svg").read_text(encoding="utf-8")
     assert {p.name for p in tmp_path.iterdir()} == {"fine-tune.svg", "fine-tune.png"}
 
 

@@ -1,8 +1,9 @@
-"""The ``growth`` command: sizes, scores beside XGBoost's and the published, figure, report."""
+"""The ``growth`` command: sizes, scores of ours, XGBoost and the published, figure, report."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from experiment_runs import untraceable
 
 from experiments.__main__ import main
 from experiments.commands import growth
@@ -43,6 +44,7 @@ def test_the_command_end_to_end(small_covtype, tmp_path, capsys):
     out = tmp_path / "out"
     words = ["growth", "--data", str(small_covtype), "--rows", "200,560", "--threads", "1"]
     assert main([*words, "--out", str(out)]) == 0
+    assert untraceable(out) == []
     rows = read_table(out / "growth.csv")
     # All training rows but one, as the published runs had them.
     assert sorted(rows["rows"]) == [200, 200, 559, 559]

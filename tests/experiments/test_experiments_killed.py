@@ -73,7 +73,7 @@ on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="look
 
 
 @on_linux
-def test_however_a_run_ends_its_workers_do_too_and_the_next_one_goes_on(tmp_path):
+def test_however_a_run_ends_its_workers_do_too_and_the_next_one_continues(tmp_path):
     kept: dict[Path, int] = {}
     for target, sent, code in [
         ("run", signal.SIGKILL, -signal.SIGKILL),

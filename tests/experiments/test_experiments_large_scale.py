@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from experiment_runs import untraceable
 
 from experiments.__main__ import main
 from experiments.commands import large_scale
@@ -185,6 +186,7 @@ def test_the_command_end_to_end_and_again(small_covtype, tmp_path, capsys, monke
     words = ["large-scale", "--data", str(small_covtype[1]), "--models", "logistic,rfnn-swim"]
     words += ["--seeds", "2", "--max-rows", "4000", "--out", str(tmp_path / "out")]
     assert main(words) == 0
+    assert untraceable(tmp_path / "out") == []
     rows = read_table(tmp_path / "out" / "large_scale.csv")
     assert sorted(set(rows["rows"])) == [2000, 4000]
     assert len(rows) == 8

@@ -3,14 +3,16 @@
 import json
 import re
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from experiment_runs import ENERGY, RIDGE, SCORES, command, job
 
 from experiments.__main__ import main
+from experiments.data.tables import known_table
 from experiments.requests import UsageError
 from experiments.runs import provenance
 from experiments.runs.files import read_table, table_footer, write_report, write_table
@@ -27,6 +29,15 @@ from experiments.runs.provenance import (
 OLD = Provenance("aaaaaaaaaaaa", True, {"numpy": "1.0"}, "a processor", 2, "2026-01-02")
 NEW = replace(OLD, commit="bbbbbbbbbbbb", date="2026-03-04")
 DIRTY = replace(OLD, clean=False)
+EXPORTED = {
+    "rows": 100,
+    "other_rows": 60,
+    "columns": 8,
+    "classes": 0,
+    "model_bytes": 1000,
+    "loaded_equal": True,
+    "loaded": 0.0,
+}
 
 
 @pytest.fixture
@@ -164,6 +175,26 @@ def test_commands_refuse_mixed_results_and_say_so_if_asked(tmp_path, name, capsy
     assert written
     for path in written:
         assert "MIXED COMMITS" in path.read_text(encoding="utf-8"), path.name
+
+
+def test_exports_and_raw_tables_refuse_results_of_another_commit(made_up, capsys):
+    exported = made_up / "out" / "rows-100" / f"{ENERGY}.json"
+    exported.parent.mkdir(parents=True)
+    exported.write_text(json.dumps({**EXPORTED, "provenance": asdict(OLD)}))
+    scores = made_up / "out" / "parquet" / "all-rows" / f"{ENERGY}.csv"
+    scores.parent.mkdir(parents=True)
+    scores.write_text(f"model,R²,seconds\nrfrboost,0.5,1.0\n# {json.dumps(asdict(OLD))}\n")
+    words = ["--data", str(made_up / "data"), "--out", str(made_up / "out")]
+    other = known_table(44956)
+    copy = pd.DataFrame(np.ones((other.rows, other.columns + 1)))
+    copy.columns = [*map(str, range(other.columns)), "target"]
+    copy.to_parquet(other.path(made_up / "data"))
+    for name in (["exports", "--rows", "100"], ["raw-tables"]):
+        assert main([*name, *words]) == 2
+        assert "aaaaaaaaaaaa" in capsys.readouterr().err
+        # The stored result alone is of one commit.
+        assert main([*name, *words, "--tables", str(ENERGY)]) == 0
+        assert "Commit aaaaaaaaaaaa" in capsys.readouterr().out
 
 
 def test_every_file_of_replay_and_its_folds_carry_the_commit(made_up):

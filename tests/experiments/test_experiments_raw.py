@@ -1,9 +1,9 @@
-"""``raw-tables``: the command line on raw tables, and beside an encoding by hand."""
+"""``raw-tables``: the command line on raw tables, compared with an encoding by hand."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from experiment_runs import ENERGY
+from experiment_runs import ENERGY, untraceable
 
 from experiments.__main__ import main
 from experiments.commands import raw_tables
@@ -19,12 +19,13 @@ def scores(model, values, figure="accuracy"):
     )
 
 
-def test_the_command_evaluates_stores_and_goes_on(made_up, capsys, monkeypatch):
+def test_the_command_evaluates_stores_and_continues(made_up, capsys, monkeypatch):
     words = ["raw-tables", "--data", str(made_up / "data"), "--out", str(made_up / "raw")]
     words += ["--tables", str(ENERGY), "--rows", "100", "--format", "csv"]
     assert main(words) == 0
     text = capsys.readouterr().out
     assert "1 of 1 tables were evaluated." in text
+    assert untraceable(made_up / "raw") == []
     stored = made_up / "raw" / "csv" / "rows-100" / f"{ENERGY}.csv"
     assert set(read_table(stored)["model"]) == {
         "rfrboost",
@@ -54,7 +55,7 @@ def test_the_most_irregular_tables(monkeypatch):
     assert raw_tables.most_irregular(tables, None) == {2, 3, 4, 5, 6, 7, 1}
 
 
-def test_levels_and_holes_are_counted(made_up):
+def test_levels_and_missing_values_are_counted(made_up):
     table = tables.known_table(ENERGY)
     path = table.path(made_up / "data")
     frame = pd.read_parquet(path)

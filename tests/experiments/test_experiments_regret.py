@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from experiment_runs import untraceable
 
 from experiments.__main__ import main
 from experiments.commands import regret
@@ -61,6 +62,7 @@ def test_the_command_writes_rows_rates_and_figure(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr(regret, "N_SEEDS", 2)
     words = ["regret", "--models", "gradient-swim", "--jobs", "1", "--out", str(tmp_path)]
     assert main(words) == 0
+    assert untraceable(tmp_path) == []
     rows = read_table(tmp_path / "regret.csv")
     assert len(rows) == 2 * 2 * len(regret.DEPTHS)
     assert (rows["excess_risk"] > 0).all()

@@ -128,7 +128,7 @@ def test_a_request_that_cannot_be_met_is_one_sentence_and_writes_nothing(
     assert not (made_up / "out").exists()
 
 
-def test_ctrl_c_says_how_to_go_on(made_up, monkeypatch, capsys):
+def test_ctrl_c_says_how_to_continue(made_up, monkeypatch, capsys):
     def interrupted(jobs, work, out, n_processes, mix_commits):
         raise KeyboardInterrupt
 
@@ -141,13 +141,13 @@ def test_ctrl_c_says_how_to_go_on(made_up, monkeypatch, capsys):
     ("dataset", "model", "tolerance"),
     [
         # Scores are stored in single precision; the published ridge was solved in it as well.
-        (41021, "ridge", 1e-6),  # holes, nominal columns
+        (41021, "ridge", 1e-6),  # missing values, nominal columns
         (44956, "ridge", 2e-6),
         (44960, "ridge", 1e-5),
         (44967, "ridge", 1e-6),  # mostly nominal columns
         (11, "logistic", 1e-7),
-        (29, "logistic", 1e-7),  # holes, a declared but unused level
-        (23381, "logistic", 1e-7),  # holes in nominal columns
+        (29, "logistic", 1e-7),  # missing values, a declared but unused level
+        (23381, "logistic", 1e-7),  # missing values in nominal columns
         (188, "logistic", 1e-7),  # agrees only when float32 comes before standardising
     ],
 )

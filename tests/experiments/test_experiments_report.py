@@ -1,4 +1,4 @@
-"""The report: figures of our runs beside the published, and a page that works in a browser."""
+"""The report: our runs compared with the published ones, and a page that works in a browser."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What the tests of the experiments share: a job, its scores, and made-up published runs."""
+"""Jobs, scores, results and published runs for the tests of the experiments."""
 
 import json
 from pathlib import Path
@@ -10,9 +10,12 @@ from experiments.models import variants
 from experiments.models.recipes import Recipe
 from experiments.models.scoring import Scores
 from experiments.runs import jobs
+from experiments.runs.provenance import current
 
 RIDGE = Recipe("Ridge", {"l2_head": 0.01})
 SCORES = Scores(train_score=0.25, test_score=0.5, fit_seconds=1.0, predict_seconds=0.125)
+# The files that must name the commit of their results.
+TRACEABLE = {".md", ".csv", ".svg", ".json"}
 ENERGY = 44960  # 768 rows, 8 inputs, regression
 
 
@@ -43,6 +46,15 @@ def results_of(dataset: int, model: str, scores: list[float]) -> list[jobs.Resul
             jobs.Job("paper", dataset, model, fold, RIDGE), Scores(0.0, score, 1.0, 0.0), None
         )
         for fold, score in enumerate(scores)
+    ]
+
+
+def untraceable(folder: Path) -> list[str]:
+    """The reports, tables, figures and results in a folder that do not name the present commit."""
+    written = [path for path in sorted(folder.rglob("*")) if path.suffix in TRACEABLE]
+    assert written, "nothing was written"
+    return [
+        path.name for path in written if current().commit not in path.read_text(encoding="utf-8")
     ]
 
 

@@ -84,7 +84,8 @@ def main() -> None:
             fits[kind].append(measure(kind, int(arguments.rows)))
             print(f"{kind}: {fits[kind][-1].seconds:.1f} s", flush=True)
     best = {kind: min(found, key=lambda m: m.seconds) for kind, found in fits.items()}
-    local, dask = best["local"], best["dask"]
+    local = best["local"]
+    dask = best["dask"]
     difference = np.abs(local.predictions - dask.predictions).max()
     lines = [
         "# Dask compared with one process",

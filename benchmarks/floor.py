@@ -62,10 +62,12 @@ def fit_floor(network: Network, n: int, columns: int, evaluations: int) -> Calla
     head. A logistic head has no closed form; its part is the products and exponentials of the
     ``evaluations`` of risk and gradient that its solver made.
     """
-    layers, d = network.layers, len(network.heads[0].b)
+    layers = network.layers
+    d = len(network.heads[0].b)
     features = layers[0].features
     blocks = [Block(size, features, columns, d) for size in block_sizes(n, BLOCK_ROWS)]
-    p, dtype = features.width, features.dtype
+    p = features.width
+    dtype = features.dtype
     C = default_rng(0).standard_normal((p, d)).astype(dtype)
     W = default_rng(0).standard_normal((columns + 1, d))
     ready = np.asfortranarray(np.eye(p) + 0.1, dtype)
@@ -97,7 +99,8 @@ def fit_floor(network: Network, n: int, columns: int, evaluations: int) -> Calla
 
 def predict_floor(network: Network, n: int, columns: int) -> Callable[[], None]:
     """A function that does the matrix work of a prediction: features and one product per layer."""
-    features, d = network.layers[0].features, len(network.heads[0].b)
+    features = network.layers[0].features
+    d = len(network.heads[0].b)
     sizes = block_sizes(n, PREDICT_ROWS)
     # All batches of a prediction use the same memory.
     ready = {size: Block(size, features, columns, d) for size in set(sizes)}

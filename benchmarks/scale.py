@@ -70,7 +70,8 @@ def block_of(first: int, size: int) -> pa.Table:
 def write_rows(folder: Path, n_rows: int) -> None:
     """Write ``n_rows`` rows as Parquet files, with one block in memory at a time."""
     for number, begin in enumerate(range(0, n_rows, FILE_ROWS)):
-        path, stop = folder / f"part-{number:05d}.parquet", min(begin + FILE_ROWS, n_rows)
+        path = folder / f"part-{number:05d}.parquet"
+        stop = min(begin + FILE_ROWS, n_rows)
         with pq.ParquetWriter(path, block_of(0, 1).schema) as writer:
             for first in range(begin, stop, BLOCK):
                 writer.write_table(block_of(first, min(BLOCK, stop - first)))

@@ -94,13 +94,13 @@ def run(arguments: argparse.Namespace) -> int:
                 write_file(table, data, file, arguments.rows)
                 store(hand_file(folder, table.id), hand_made(file).to_csv(index=False))
             file.unlink(missing_ok=True)
-    raw = read_all(raw_file(folder, table.id) for table in tables)
-    by_hand = read_all(hand_file(folder, table.id) for table in tables if table.id in raw)
-    origin = [provenance for _, provenance in (*raw.values(), *by_hand.values())]
-    write_table(folder / "folds.csv", fold_rows(tables, raw, by_hand), origin)
-    scores = {id: frame for id, (frame, _) in raw.items()}
-    beside = {id: frame for id, (frame, _) in by_hand.items()}
-    text = report(tables, scores, beside, failures)
+    stored_raw = read_all(raw_file(folder, table.id) for table in tables)
+    stored_hand = read_all(hand_file(folder, table.id) for table in tables)
+    origin = [made for _, made in (*stored_raw.values(), *stored_hand.values())]
+    write_table(folder / "folds.csv", fold_rows(tables, stored_raw, stored_hand), origin)
+    scores = {id: frame for id, (frame, _) in stored_raw.items()}
+    by_hand = {id: frame for id, (frame, _) in stored_hand.items() if id in scores}
+    text = report(tables, scores, by_hand, failures)
     print(write_report(folder / "raw-tables.md", text, origin))
     return 1 if failures else 0
 
@@ -238,7 +238,7 @@ def means(scores: pd.DataFrame) -> pd.DataFrame:
 def report(
     tables: list[Table],
     scores: dict[int, pd.DataFrame],
-    beside: dict[int, pd.DataFrame],
+    by_hand: dict[int, pd.DataFrame],
     failures: dict[str, str],
 ) -> str:
     """The report as Markdown, without its provenance."""
@@ -253,9 +253,9 @@ def report(
             "## Table by table\n",
             markdown_table(pd.DataFrame(rows)),
         ]
-    if beside:
+    if by_hand:
         frame = pd.DataFrame(
-            [hand_row(t, scores[t.id], beside[t.id]) for t in known if t.id in beside]
+            [hand_row(t, scores[t.id], by_hand[t.id]) for t in known if t.id in by_hand]
         )
         parts += [
             "## Compared with an encoding by hand\n",
@@ -313,7 +313,8 @@ def hand_row(table: Table, scores: pd.DataFrame, by_hand: pd.DataFrame) -> dict[
 
 def hand_sentence(frame: pd.DataFrame) -> str:
     """The mean errors in one sentence."""
-    raw, hand = frame["raw, error"], frame["by hand, error"]
+    raw = frame["raw, error"]
+    hand = frame["by hand, error"]
     ratio = np.exp(np.log(frame["raw ÷ by hand"]).mean())
     return (
         f"Mean error {raw.mean():.4f} raw, {hand.mean():.4f} by hand; raw is better on "

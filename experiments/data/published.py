@@ -2,7 +2,7 @@
 
 ``openml_folds.parquet`` has one row for each dataset, model and fold: test score (RMSE or
 accuracy, not negated), seconds of the fit, and the chosen hyper-parameters as JSON. The other
-experiments have files of their own, which their reports read.
+experiments have separate files, which their reports read.
 """
 
 import os

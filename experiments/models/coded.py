@@ -1,6 +1,6 @@
 """A wrapper for classifiers that accept only the labels 0, 1, …, without gaps.
 
-A module of its own because importing it imports scikit-learn, which ``--help`` does not need.
+A separate module, because importing it imports scikit-learn, which ``--help`` does not need.
 """
 
 from typing import Self

@@ -44,7 +44,8 @@ def all_runs(results: list[Result], published: pd.DataFrame | None) -> pd.DataFr
     fitted = [_row(result) for result in results if result.scores is not None]
     runs = pd.DataFrame(fitted, columns=COLUMNS)
     if published is not None:
-        datasets, folds = {r.job.dataset for r in results}, {r.job.fold for r in results}
+        datasets = {r.job.dataset for r in results}
+        folds = {r.job.fold for r in results}
         same = published["dataset"].isin(datasets) & published["fold"].isin(folds)
         theirs = without_iid(published[same], named=None)[[*COLUMNS[:4], "test_score"]]
         # Without seconds, which are of another machine, and without log loss, which was not kept.
@@ -55,7 +56,8 @@ def all_runs(results: list[Result], published: pd.DataFrame | None) -> pd.DataFr
 
 
 def _row(result: Result) -> tuple:
-    job, scores = result.job, result.scores
+    job = result.job
+    scores = result.scores
     identity = (known_tables()[job.dataset].task, job.dataset, untuned_label(job.model), job.fold)
     log_loss = scores.details.get("log_loss", np.nan)
     seconds = (scores.fit_seconds, scores.predict_seconds)

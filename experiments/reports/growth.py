@@ -65,12 +65,12 @@ def markdown_report(results: list[Result], rows: pd.DataFrame, published: pd.Dat
         theirs = published[published["table"] == name]
         table = LARGE_TABLES[name]
         parts.append(
-            f"## {table.name}: {SCORE[table.task]}\n\n{markdown_table(beside(part, theirs))}"
+            f"## {table.name}: {SCORE[table.task]}\n\n{markdown_table(size_rows(part, theirs))}"
         )
     return "\n".join(parts)
 
 
-def beside(rows: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def size_rows(rows: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """One row per size: score, log loss and seconds of our model and XGBoost, published scores."""
     table = pd.DataFrame(index=sorted(rows["rows"].unique()))
     for model, name in OURS.items():

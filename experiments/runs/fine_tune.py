@@ -137,7 +137,8 @@ def one_run(
     if job.model == RANDOM:
         torch.manual_seed(job.fold)
         module.reset_parameters()
-    held_out, curve = [], []
+    held_out: list[float] = []
+    curve: list[float] = []
 
     def watch(epoch: int, trained: "NetworkModule", loss: float) -> None:
         held_out.append(loss)

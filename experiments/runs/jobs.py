@@ -69,12 +69,11 @@ Work = Callable[[Job], Scores]
 
 
 def execute(job: Job, work: Work, out: Path) -> Result:
-    """Do the work and write its result file; an error of the work is written as well."""
+    """Do the work and write its result file; an error of the work is written too."""
     try:
-        scores, error = work(job), None
-    except Exception as failure:  # a fit that fails must not stop the other jobs
-        scores, error = None, f"{type(failure).__name__}: {failure}"
-    result = Result(job, scores, error, current())
+        result = Result(job, work(job), None, current())
+    except Exception as error:  # a fit that fails must not stop the other jobs
+        result = Result(job, None, f"{type(error).__name__}: {error}", current())
     write_result(result, out)
     return result
 
@@ -123,7 +122,8 @@ def read_results(out: Path, protocol: str) -> pd.DataFrame:
 def _row(path: Path, protocol: str) -> tuple | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        job, scores = record["job"], record["scores"]
+        job = record["job"]
+        scores = record["scores"]
         if record["status"] != "ok":
             return None
         task = known_tables()[job["dataset"]].task

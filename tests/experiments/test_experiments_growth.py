@@ -9,7 +9,7 @@ from experiments.__main__ import main
 from experiments.commands import growth
 from experiments.data import large_tables
 from experiments.data.large_tables import LARGE_TABLES, prepared
-from experiments.reports.growth import beside
+from experiments.reports.growth import size_rows
 from experiments.runs.files import read_table
 from experiments.runs.jobs import execute
 
@@ -69,7 +69,7 @@ def test_published_scores_stand_at_their_sizes():
     theirs = pd.DataFrame(
         {"model": ["mlp", "mlp", "mlp"], "rows": [2000, 4000, 4000], "score": [0.1, 0.4, 0.6]}
     )
-    (row,) = beside(ours, theirs).to_dict("records")
+    (row,) = size_rows(ours, theirs).to_dict("records")
     assert row["RFRBoost, default"] == "0.8000"
     assert row["XGBoost, 500 trees: fit seconds"] == "2.0"
     assert row["E2E MLP ResNet, published"] == "0.5000"

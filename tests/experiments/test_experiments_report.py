@@ -1,5 +1,6 @@
 """The report: our runs compared with the published ones, and a page that works in a browser."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -295,3 +296,18 @@ def test_the_page_never_scrolls_sideways(browser, width):
     shown, needed = browser.execute_script("return [innerWidth, document.body.scrollWidth]")
     assert shown == width
     assert needed <= width
+
+
+def test_results_of_two_commits_are_refused_and_said_if_asked_for(folder, tmp_path, capsys):
+    shutil.copytree(folder / "out" / "replay", tmp_path / "replay")
+    path = next((tmp_path / "replay").rglob("fold0.json"))
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(record | {"provenance": {"commit": "aaaaaaaaaaaa"}}))
+    words = ["report", "--published-runs", str(folder / "published.parquet")]
+    words += ["--out", str(tmp_path)]
+    assert main(words) == 2
+    assert "results of 2 commits: aaaaaaaaaaaa; unknown" in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()
+    assert main([*words, "--mix-commits"]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "MIXED COMMITS, as asked for by --mix-commits: aaaaaaaaaaaa (1 results); unknown" in page

@@ -156,9 +156,11 @@ AGREEMENT = {
 def agreement(rows: pd.DataFrame, task: str) -> "Figure":
     """Box plots by model of our scores relative to the published ones."""
     if task == "regression":
-        values, axis = rows["ours"] / rows["published"], "ours ÷ published test RMSE"
+        values = rows["ours"] / rows["published"]
+        axis = "ours ÷ published test RMSE"
     else:
-        values, axis = rows["difference"], "ours − published test accuracy"
+        values = rows["difference"]
+        axis = "ours − published test accuracy"
     wide = rows.assign(value=values).pivot(index="dataset", columns="model", values="value")
     title = f"{task.capitalize()}: our runs and the published ones"
     return boxes(wide[in_order(list(wide.columns))], axis, title)

@@ -56,6 +56,9 @@ RECIPES = {
     "dense-swim": Recipe("RFRBoostRegressor", SHARED | {"strategy": "greedy"}),
 }
 COLUMNS = ["model", "rows_per_layer", "layers", "seed", "excess_risk", "commit"]
+# The labels of the horizontal axes.
+AXES = {"layers": "layers T", "rows_per_layer": "rows per layer ñ"}
+CONFIDENCE = 0.95
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -157,11 +160,6 @@ def markdown_report(rows: pd.DataFrame, failures: list[Result]) -> str:
     )
     text += "".join(f"- failed: {r.job.protocol} {r.job.model}: {r.error}\n" for r in failures)
     return text + markdown_table(pd.DataFrame(lines))
-
-
-# The labels of the horizontal axes.
-AXES = {"layers": "layers T", "rows_per_layer": "rows per layer ñ"}
-CONFIDENCE = 0.95
 
 
 def draw_regret(

@@ -29,6 +29,9 @@ from experiments.runs.jobs import Result
 SCORES = ["test_score", "log_loss", "fit_seconds", "predict_seconds"]
 COLUMNS = ["task", "dataset", "model", "fold", *SCORES, "commit"]
 OUR_LABEL = untuned_label(OURS)
+# Forest fires, students, music, solar flares, dresses: few rows and much noise, where a linear
+# model is hard to beat.
+SMALL_AND_NOISY = (44962, 44967, 44965, 44966, 23381)
 
 
 def tuned_label(name: str) -> str:
@@ -102,9 +105,6 @@ def by_table(part: Complete, value: str) -> pd.DataFrame:
     return means[[model for model in models_of(part) if model in means]]
 
 
-# Forest fires, students, music, solar flares, dresses: few rows and much noise, where a linear
-# model is hard to beat.
-SMALL_AND_NOISY = (44962, 44967, 44965, 44966, 23381)
 LINEAR = {"regression": tuned_label("ridge"), "classification": tuned_label("logistic")}
 
 

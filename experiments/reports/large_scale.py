@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ["table", "model", "rows", "seed", "score", "fit_seconds"]
 CONFIDENCE = 0.95
+SCORE = {"regression": "test RMSE (scaled label)", "classification": "test accuracy"}
 
 
 def result_rows(results: list[Result]) -> pd.DataFrame:
@@ -98,9 +99,6 @@ def means(rows: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     )
     table = ours.join(theirs.astype(float), how="left").reset_index()
     return table.assign(model=table["model"].map(label))
-
-
-SCORE = {"regression": "test RMSE (scaled label)", "classification": "test accuracy"}
 
 
 def draw_curves(

@@ -197,8 +197,9 @@ def test_exports_and_raw_tables_refuse_results_of_another_commit(made_up, capsys
         assert "Commit aaaaaaaaaaaa" in capsys.readouterr().out
 
 
-def test_every_file_of_replay_and_its_folds_carry_the_commit(made_up):
-    assert command("replay", made_up, "--models", "ridge", "--folds", "0,1") == 0
+def test_every_file_of_replay_carries_the_commit_and_mixing_is_refused(made_up, capsys):
+    words = ["--models", "ridge", "--folds", "0,1"]
+    assert command("replay", made_up, *words) == 0
     written = [path for path in (made_up / "out").iterdir() if path.is_file()]
     assert {path.name for path in written} == {"replay.md", "replay.csv", "replay-folds.csv"}
     for path in written:
@@ -209,10 +210,6 @@ def test_every_file_of_replay_and_its_folds_carry_the_commit(made_up):
     means = read_table(made_up / "out" / "replay.csv")
     assert means["ours"].tolist() == [pytest.approx(folds["ours"].mean())]
 
-
-def test_replay_refuses_to_mix_and_mixes_if_asked(made_up, capsys):
-    words = ["--models", "ridge", "--folds", "0,1"]
-    assert command("replay", made_up, *words) == 0
     path = next((made_up / "out" / "paper").rglob("fold0.json"))
     record = json.loads(path.read_text())
     record["provenance"]["commit"] = "aaaaaaaaaaaa"

@@ -43,6 +43,38 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FOLD = ["task", "dataset", "model", "fold"]
+PAIRING = (
+    "Differences are ours − published: below zero is better for RMSE, above zero for accuracy. "
+    "Over datasets: Wilcoxon's signed-rank test, Holm's correction over all models of both tasks. "
+    "By dataset: a plain paired t test over the folds, uncorrected; by chance alone about one "
+    f"dataset in twenty is below {ALPHA}, and more because folds share training rows. 'Clearly' "
+    f"counts the datasets with p < {ALPHA} in that test. Seconds come from different machines."
+)
+DATASET_COLUMNS = ["model", "dataset", "name", "folds", "ours", "published", "difference", "p"]
+AGREEMENT = {
+    "regression": "Ours ÷ published RMSE, one dot per dataset: left of 1 ours is better.",
+    "classification": "Ours − published accuracy, one dot per dataset: right of 0 ours is better.",
+}
+CIRCLES = "circles"
+# The folders of other commands: title, description, and caption of their figures.
+FOLDERS = {
+    CIRCLES: (
+        "Concentric circles",
+        "Nine rings in three classes, half of 10,000 points for training. The representation has "
+        "two dimensions, so that every layer can be drawn.",
+        "The test points at every layer",
+    ),
+    "large-scale": (
+        "Larger tables",
+        "Searches on a hold-out at growing numbers of training rows, several seeds each.",
+        "Score and seconds against the number of training rows",
+    ),
+    "regret": (
+        "The regret bound as an experiment",
+        "A problem of known Bayes risk, fresh rows for each layer and a decreasing learning rate.",
+        "Excess risk against the number of layers and the rows per layer",
+    ),
+}
 
 
 def paired_folds(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
@@ -106,15 +138,6 @@ def _model_pair(task: str, model: str, rows: pd.DataFrame, p: float) -> dict[str
     }
 
 
-PAIRING = (
-    "Differences are ours − published: below zero is better for RMSE, above zero for accuracy. "
-    "Over datasets: Wilcoxon's signed-rank test, Holm's correction over all models of both tasks. "
-    "By dataset: a plain paired t test over the folds, uncorrected; by chance alone about one "
-    f"dataset in twenty is below {ALPHA}, and more because folds share training rows. 'Clearly' "
-    f"counts the datasets with p < {ALPHA} in that test. Seconds come from different machines."
-)
-
-
 def replay_section(ours: pd.DataFrame, published: pd.DataFrame) -> str:
     """Our refits of the published runs, model by model and dataset by dataset."""
     text = paragraph(
@@ -144,13 +167,6 @@ def _paired(ours: pd.DataFrame, published: pd.DataFrame, name: str) -> str:
         text += heading(f"{task.capitalize()}, dataset by dataset")
         text += table(rows.assign(model=rows["model"].map(label))[DATASET_COLUMNS])
     return text
-
-
-DATASET_COLUMNS = ["model", "dataset", "name", "folds", "ours", "published", "difference", "p"]
-AGREEMENT = {
-    "regression": "Ours ÷ published RMSE, one dot per dataset: left of 1 ours is better.",
-    "classification": "Ours − published accuracy, one dot per dataset: right of 0 ours is better.",
-}
 
 
 def agreement(rows: pd.DataFrame, task: str) -> "Figure":
@@ -244,28 +260,6 @@ def _pairs(runs: pd.DataFrame, task: str, name: str) -> str:
 
 def _svg(drawing: "Figure", name: str, caption: str) -> str:
     return figure(svg_text(drawing), name, caption)
-
-
-CIRCLES = "circles"
-# The folders of other commands: title, description, and caption of their figures.
-FOLDERS = {
-    CIRCLES: (
-        "Concentric circles",
-        "Nine rings in three classes, half of 10,000 points for training. The representation has "
-        "two dimensions, so that every layer can be drawn.",
-        "The test points at every layer",
-    ),
-    "large-scale": (
-        "Larger tables",
-        "Searches on a hold-out at growing numbers of training rows, several seeds each.",
-        "Score and seconds against the number of training rows",
-    ),
-    "regret": (
-        "The regret bound as an experiment",
-        "A problem of known Bayes risk, fresh rows for each layer and a decreasing learning rate.",
-        "Excess risk against the number of layers and the rows per layer",
-    ),
-}
 
 
 def folder_sections(out: Path) -> dict[str, str]:

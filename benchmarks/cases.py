@@ -1,6 +1,5 @@
 """The fits that are timed: their shapes, data and models."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,16 +40,17 @@ class Case:
 
     def model(self) -> RFRBoostRegressor | RFRBoostClassifier:
         """The unfitted model."""
-        kind: Callable = RFRBoostClassifier if self.classes else RFRBoostRegressor
-        return kind(
-            self.n_layers,
-            strategy=self.strategy,
-            n_features=N_FEATURES,
-            l2_head=L2,
-            l2_step=L2,
-            learning_rate=1.0,
-            random_state=0,
-        )
+        shared = {
+            "n_layers": self.n_layers,
+            "n_features": N_FEATURES,
+            "l2_head": L2,
+            "l2_step": L2,
+            "learning_rate": 1.0,
+            "random_state": 0,
+        }
+        if self.classes:
+            return RFRBoostClassifier(**shared)
+        return RFRBoostRegressor(strategy=self.strategy, **shared)
 
 
 CASES = [

@@ -153,10 +153,6 @@ def _greedy(step_matrix: str, layers: dict, space: Space) -> list[SearchedModel]
     return _both_features(step_matrix, "regression", "RFRBoostRegressor", fixed, space)
 
 
-def _gradient(name: str, task: str, estimator: str) -> list[SearchedModel]:
-    return _both_features(name, task, estimator, {"strategy": "gradient"} | WIDE, BOOSTED)
-
-
 def _peers(task: str, ending: str) -> list[SearchedModel]:
     """The models of other libraries; their spaces are the same for both tasks."""
     histogram = f"HistGradientBoosting{ending}"
@@ -170,17 +166,19 @@ def _peers(task: str, ending: str) -> list[SearchedModel]:
 
 
 WIDE = {"initial": "identity", "n_features": (512, 512)}
+# Classifiers have gradient steps only, and no parameter for them.
+GRADIENT = {"strategy": "gradient"} | WIDE
 FIRST_LAYER = {"initial": "swim"}
 WITH_WIDTH: Space = BOOSTED | {"hidden_dim": WIDTH}
 SEARCHED_MODELS: tuple[SearchedModel, ...] = (
-    *_gradient("gradient", "regression", "RFRBoostRegressor"),
+    *_both_features("gradient", "regression", "RFRBoostRegressor", GRADIENT, BOOSTED),
     *_greedy("dense", WIDE, BOOSTED),
     *_greedy("diagonal", FIRST_LAYER, WITH_WIDTH),
     *_greedy("scalar", FIRST_LAYER, WITH_WIDTH),
     *_both_features("rfnn", "regression", "RFNNRegressor", {}, RFNN),
     SearchedModel("ridge", "regression", "Ridge", {}, LINEAR),
     *_peers("regression", "Regressor"),
-    *_gradient("rfrboost", "classification", "RFRBoostClassifier"),
+    *_both_features("rfrboost", "classification", "RFRBoostClassifier", WIDE, BOOSTED),
     *_both_features("rfnn", "classification", "RFNNClassifier", {}, RFNN),
     SearchedModel("logistic", "classification", "LogisticRegression", {}, LINEAR),
     *_peers("classification", "Classifier"),

@@ -47,7 +47,7 @@ def gradient_regressor(h: Hyperparameters) -> Recipe:
 
 def gradient_classifier(h: Hyperparameters) -> Recipe:
     """Gradient boosting of the representation, Φ_0 = x, with a logistic head."""
-    parameters = _boosting(h) | _wide_layers(h) | {"strategy": "gradient", "l2_head": h["l2_cls"]}
+    parameters = _boosting(h) | _wide_layers(h) | {"l2_head": h["l2_cls"]}
     return Recipe("RFRBoostClassifier", parameters)
 
 

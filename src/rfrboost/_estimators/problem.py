@@ -62,9 +62,9 @@ from rfrboost._typing import Array, Mask
 LARGEST_TARGET = 1e60
 # Deals rows out to the folds of target encodings, by their content.
 ENCODING_SEED = 0
-# Over which share of y's robust spread the kink of the pinball loss is rounded. In a single network,
-# whose head is solved for, a small part. In an ensemble, whose layers follow the slope, a large one,
-# because beyond the kink the slope says little.
+# Over which share of y's robust spread the kink of the pinball loss is rounded. In a single
+# network, whose head is solved for, a small part. In an ensemble, whose layers follow the slope, a
+# large one, because beyond the kink the slope says little.
 SINGLE_ROUNDING = 1e-3
 ENSEMBLE_ROUNDING = 0.32
 

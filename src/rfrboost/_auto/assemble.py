@@ -68,7 +68,7 @@ def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[N
         ]
     average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])
     head = Head(frozen(average))
-    initial = DenseFeatures(frozen(weights), "identity")
+    initial = DenseFeatures(weights, "identity")
     network = Network(frozen(mean), initial, tuple(layers), (head,) * (len(layers) + 1))
     return network, combined
 

@@ -109,6 +109,6 @@ def averaged(network: Network) -> Network:
         inward = product(step.V.T, W)
         step = LowRankStep(frozen(product(step.C, inward)), frozen(step.c @ inward), unit)
         layers.append(replace(layer, step=step))
-    initial = DenseFeatures(frozen(product(first.weights, W)), "identity")
+    initial = DenseFeatures(product(first.weights, W), "identity")
     head = Head(frozen(np.vstack([unit, np.zeros(len(unit))])))
     return Network(network.mean, initial, tuple(layers), (head,) * len(network.heads))

@@ -35,7 +35,6 @@ from rfrboost._estimators.fitted import (
     TargetScale,
     check_columns,
     check_extent,
-    check_not_empty,
     class_columns,
     is_table,
 )
@@ -208,7 +207,6 @@ def read(
     prepares = request.parameters.prepares
     names = _get_feature_names(X)
     if prepares and is_table(X):
-        check_not_empty(X)
         y = _check_y(y, multi_output=numbers, y_numeric=numbers, estimator=request.estimator)
         check_consistent_length(X, y)
     else:
@@ -257,13 +255,6 @@ def present_rows(w: Array | None, n_rows: int) -> Mask:
     if w is None:
         return np.ones(n_rows, bool)
     return scaled_weights(w) > NEGLIGIBLE_WEIGHT
-
-
-def at_rows(values: Array, present: Mask) -> Array:
-    """Values (m, d) of the rows that are present, at their places among all; NaN elsewhere."""
-    everywhere = np.full((len(present), values.shape[1]), np.nan)
-    everywhere[present] = values
-    return everywhere
 
 
 def check_validation_pair(X_val: Any, y_val: Any) -> bool:

@@ -21,7 +21,7 @@ from rfrboost._blocks.open import DescribedChunks, opened
 from rfrboost._blocks.reader import BlockArrays, LabelledArrays
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._blocks.sample import Glance
-from rfrboost._estimators.fitted import Fitted
+from rfrboost._estimators.fitted import Fitted, fitted_ensemble
 from rfrboost._estimators.parameters import (
     BUMPS,
     ENSEMBLE,
@@ -36,7 +36,6 @@ from rfrboost._estimators.problem import (
     ENCODING_SEED,
     Problem,
     Request,
-    at_rows,
     problem_of_arrays,
     problem_of_chunks,
 )
@@ -164,8 +163,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     parameters = resolved(request.parameters, ENSEMBLE, request.task)
     seed = seed_for(request, problem)
     loss = problem.loss
-    targets = problem.targets
-    scale = targets.scale.scale
+    scale = problem.targets.scale.scale
     n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
@@ -173,31 +171,23 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, plan, watch)
     # The layers that every family kept; those tried after them are left out.
     history = [asdict(in_units_of_y(record, problem)) for record in fit.rounds]
+    fitted = fitted_ensemble(
+        fit,
+        loss,
+        problem.targets,
+        problem.inputs,
+        history,
+        seed,
+        arrays.y,
+        arrays.w,
+        arrays.present,
+    )
     sources = problem.inputs.sources(arrays.X.shape[1])
     shares = importances(fit.network, arrays.X, arrays.w, sources)
-    if shares is not None:
-        shares = np.maximum(np.bincount(sources, shares, problem.inputs.n_columns), 0.0)
-    fitted = Fitted(
-        network=fit.network,
-        loss=loss,
-        targets=targets,
-        inputs=problem.inputs,
-        history=history,
-        seed=seed,
-        calibration=targets.calibration(loss, fit.held_out),
-        importances=shares,
-    )
-    raw = fit.out_of_fold
-    if raw is None:
+    if shares is None:
         return fitted
-    known = np.isfinite(raw).all(axis=1)
-    weights = None if arrays.w is None else arrays.w[known]
-    return replace(
-        fitted,
-        oof_prediction=targets.predictions(loss, at_rows(raw, arrays.present)),
-        # In the units of the fit, where squares of targets of any size are finite.
-        oof_score=targets.score(loss, raw[known], arrays.y[known], weights),
-    )
+    shares = np.bincount(sources, shares, problem.inputs.n_columns)
+    return replace(fitted, importances=np.maximum(shares, 0.0))
 
 
 def seed_for(request: Request, problem: Problem) -> int:

@@ -133,6 +133,7 @@ class DenseFeatures:
     dtype: np.dtype = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", frozen(self.weights))
         object.__setattr__(self, "width", self.weights.shape[1])
         object.__setattr__(self, "bound", ACTIVATIONS[self.activation].bound)
         object.__setattr__(self, "dtype", self.weights.dtype)
@@ -147,7 +148,7 @@ class DenseFeatures:
     def astype(self, dtype: type[np.floating], largest_input: float) -> "DenseFeatures":
         if dtype == self.dtype or not representable(self.weights, largest_input):
             return self
-        return DenseFeatures(frozen(self.weights.astype(dtype)), self.activation)
+        return DenseFeatures(self.weights.astype(dtype), self.activation)
 
     def __call__(self, rows: Array, out: Array) -> None:
         product(rows.astype(out.dtype, copy=False), self.weights.astype(out.dtype, copy=False), out)

@@ -18,7 +18,6 @@ from scipy.linalg import eigh
 
 from rfrboost._model.features import DenseFeatures
 from rfrboost._model.samplers import Sampler
-from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product, stretched
 from rfrboost._typing import Array
 
@@ -92,6 +91,4 @@ class InMetric:
         # A metric is learned from features with weights only, so that these have weights too.
         features: Any = self.sampler.sample(stretched(Z, self.L), Y, n_features, rng)
         directions = stretched(features.weights[:-1].T, self.L.T).T
-        return DenseFeatures(
-            frozen(np.vstack([directions, features.weights[-1:]])), features.activation
-        )
+        return DenseFeatures(np.vstack([directions, features.weights[-1:]]), features.activation)

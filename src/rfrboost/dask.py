@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from sklearn.base import _fit_context
 
-from rfrboost._blocks.reader import BlockArrays, LabelledArrays, names_of
+from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays, names_of
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._dask.cluster import Cluster, answering, current_client
 from rfrboost._dask.partitions import Partitions, is_array, is_collection
 from rfrboost._dask.predict import lazily
-from rfrboost._dask.read import opened
+from rfrboost._dask.read import open_partitions
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.classifier import RFRBoostClassifier
 from rfrboost._estimators.large import Gathered, source_of
@@ -144,7 +144,7 @@ class DaskModel(NetworkEstimator):
             # What an earlier fit knew, and this one does not, is forgotten.
             self.__dict__ = {**vars(local), "_client": self._client}
             return
-        self._fit_opened(opened(partitions, told(source), self._sizes), source)
+        self._fit_opened(open_partitions(partitions, told(source), self._sizes), source)
 
     def transform(self, X: Any) -> Any:
         """The learned representation; of a Dask collection lazily, block by block.
@@ -220,7 +220,7 @@ class DaskRFRBoostClassifier(DaskModel, RFRBoostClassifier):
     :class:`DaskRFRBoostRegressor`. Classes are those of all partitions together.
     """
 
-    _local, _reads, _task = RFRBoostClassifier, LabelledArrays, "classification"
+    _local, _reads, _task = RFRBoostClassifier, ClassBlockArrays, "classification"
 
     def predict(self, X: Any) -> Any:
         """The most probable class.

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from rfrboost._estimators.base import NetworkEstimator, checked_weights
 from rfrboost._export.torch.network import NetworkModule, full_rank
 from rfrboost._export.torch.training import PARTS, Rows, Training, train
-from rfrboost._rows.targets import coded, weighted_rows
+from rfrboost._rows.units import coded, weighted_rows
 from rfrboost._typing import Array
 
 try:

@@ -15,8 +15,8 @@ from sklearn.base import clone
 import rfrboost._blocks.sample as glance_module
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
 from rfrboost._blocks.held_out import HeldOutRows
-from rfrboost._blocks.reader import BlockArrays, LabelledArrays
-from rfrboost._blocks.sample import Glance
+from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
+from rfrboost._blocks.sample import BlockSample
 
 QUICK = {"n_features": 24, "max_seconds": 0.2, "random_state": 0, "features": "swim"}
 
@@ -120,7 +120,7 @@ def test_a_glance_keeps_evenly_spaced_rows(sizes, n):
         patch.setattr(glance_module, "MOST_ROWS", 32)
         X = np.arange(float(n))[:, None]
         blocks = RowBlocks(cut(X, X[:, 0], None, sizes))
-        glance = Glance(BlockArrays(blocks))
+        glance = BlockSample(BlockArrays(blocks))
         assert glance.n_rows == n
         if n:
             kept, y, w = glance.sample()
@@ -162,7 +162,7 @@ def test_a_glance_keeps_the_kind_of_table():
     X, y, _ = table(90)
     for some in (X, pl.from_pandas(X), sparse.csr_matrix(np.eye(90))):
         blocks = RowBlocks([(some[:50], y[:50]), (some[50:], y[50:])])
-        kept = Glance(BlockArrays(blocks)).sample()[0]
+        kept = BlockSample(BlockArrays(blocks)).sample()[0]
         assert type(kept) is type(some)
         assert kept.shape == some.shape
 
@@ -192,6 +192,6 @@ def test_labels_that_turn_up_in_another_order_are_held_out_alike():
     held = []
     for size in (1, 500):
         rows = HeldOutRows(500)
-        list(LabelledArrays(RowBlocks.from_arrays(X, labels, block_rows=size), None, rows))
+        list(ClassBlockArrays(RowBlocks.from_arrays(X, labels, block_rows=size), None, rows))
         held.append(rows.X)
     np.testing.assert_array_equal(*held)

@@ -1,37 +1,30 @@
-"""From row blocks to the chunks that a fit asks for its sums."""
+"""From row blocks to chunks, the form in which a fit takes its rows; and their targets' units."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from rfrboost._blocks.reader import BlockArrays, LabelledArrays
+from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._rows.chunks import Chunk, Chunks, Facts
-from rfrboost._rows.limits import check_extent
 from rfrboost._rows.spill import Spill
 from rfrboost._rows.streamed import Streamed
-from rfrboost._rows.targets import NEGLIGIBLE_WEIGHT, TargetScale, coded
+from rfrboost._rows.units import NEGLIGIBLE_WEIGHT, TargetScale, check_extent, coded
 from rfrboost._typing import Array
 
 
-class DescribedChunks(Chunks, Protocol):
-    """Chunks whose facts can be replaced, as coded targets have others than labels."""
-
-    facts: Facts
-
-
 @contextmanager
-def opened(source: BlockArrays, sizes: Sizes = SIZES) -> Iterator[Streamed]:
-    """All rows of the source, read once and checked; what is spilled is gone in the end."""
+def open_blocks(source: BlockArrays, sizes: Sizes = SIZES) -> Iterator[Streamed]:
+    """All rows of the source in chunks, read once and checked; temporary files end with it."""
     spill = Spill(source.blocks.spill_dir, source.blocks.disk_budget)
     with spill.open_files:
         chunks = Streamed(source, spill, sizes)
         if source.weighted:
-            # A power of two, so that equal weights of any size give the same bits.
+            # Divided by a power of two, so that equal weights of any size give the same bits.
             exponent = int(np.frexp(source.largest_weight)[1])
             least = float(np.ldexp(NEGLIGIBLE_WEIGHT, exponent))
             if source.smallest_weight <= least:
@@ -51,22 +44,22 @@ def scaled_weights(chunk: Chunk, exponent: int) -> Array:
 
 
 def shrunk_targets(chunk: Chunk, scale: TargetScale) -> Array:
-    """Targets in the units of the fit."""
+    """Targets in the unit of the fit."""
     return scale.shrink(chunk.y)
 
 
 def coded_labels(chunk: Chunk, places: np.ndarray, n_classes: int) -> Array:
-    """Numbers of labels, as they turned up, as columns of zeros and ones by sorted classes."""
+    """Numbers of labels as columns of zeros and ones; ``places`` sorts the labels."""
     return coded(places[chunk.y[:, 0].astype(np.intp)], n_classes)
 
 
 def extremes(facts: Facts) -> Array:
-    """Two rows of targets with the least and the largest of every column."""
+    """The least and the largest target of every column, an array (2, k)."""
     return np.vstack([facts.y_low, facts.y_high])
 
 
-def set_classes(chunks: DescribedChunks, source: LabelledArrays) -> np.ndarray:
-    """Turn labels into columns of zeros and ones; returns the classes, sorted."""
+def set_classes(chunks: Chunks, source: ClassBlockArrays) -> np.ndarray:
+    """Turn labels into columns of zeros and ones, held-out rows' too; the classes, sorted."""
     classes, places = source.classes()
     k = 1 if len(classes) == 2 else len(classes)
     chunks.set("y", coded_labels, places, len(classes))
@@ -77,13 +70,13 @@ def set_classes(chunks: DescribedChunks, source: LabelledArrays) -> np.ndarray:
 
 
 def check_blocks(estimator: Any, *others: Any) -> None:
-    """Refuse what cannot go with row blocks."""
+    """Refuse other arguments of ``fit``, and parameters, that row blocks cannot be fitted with."""
     if any(other is not None for other in others):
         raise ValueError(
             "RowBlocks hold the targets and weights themselves: call fit(blocks), without y, "
             "sample_weight, X_val or y_val."
         )
-    if getattr(estimator, "sample_splitting", False):
+    if estimator.get_params(deep=False).get("sample_splitting"):
         raise ValueError(
             "sample_splitting shuffles all rows, which must be in memory for that: pass arrays "
             "instead of RowBlocks, or set sample_splitting=False."

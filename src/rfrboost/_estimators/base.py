@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from rfrboost._auto.conformal import Calibration
 from rfrboost._auto.fit import AutoFit, fit_auto
 from rfrboost._auto.importances import importances
-from rfrboost._blocks.held_out import HeldOutRows, Judge
+from rfrboost._blocks.held_out import HeldOutRows, HeldOutStopping
 from rfrboost._blocks.reader import BlockArrays
 from rfrboost._estimators.checks import Data, refuse_validation
 from rfrboost._estimators.exporting import ExportedEstimator
@@ -28,7 +28,7 @@ from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._paper.boost import Recipe, boost
 from rfrboost._rows.chunks import Chunks, InMemory
-from rfrboost._rows.limits import check_inputs
+from rfrboost._rows.units import check_inputs
 from rfrboost._tables.encoder import Encoder
 from rfrboost._typing import Array, Indices
 
@@ -114,8 +114,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Export
         else:
             recipe = large_recipe(self, loss, scale, *shape, seed)
             watch = self._watch(history, recipe.n_layers, scale, loss)
-            judge = Judge(held, loss, self.max_seconds)
-            network = judge.kept(boost(chunks, recipe, fitted, watch, judge))
+            stopping = HeldOutStopping(held, loss, self.max_seconds)
+            network = stopping.kept(boost(chunks, recipe, fitted, watch, stopping))
         self._keep(network, history[: len(network.layers)], seed, loss)
 
     def _describe(self, source: BlockArrays) -> None:

@@ -9,8 +9,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import column_or_1d
 
 from rfrboost._auto.conformal import Calibration, HeldOut, calibrate
-from rfrboost._blocks.open import DescribedChunks, check_blocks, is_blocks, opened, set_classes
-from rfrboost._blocks.reader import LabelledArrays
+from rfrboost._blocks.open import check_blocks, is_blocks, open_blocks, set_classes
+from rfrboost._blocks.reader import ClassBlockArrays
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.checks import Data, check_validation_pair
@@ -19,7 +19,8 @@ from rfrboost._estimators.large import Gathered, source_of
 from rfrboost._files.estimators import CLASSIFIER
 from rfrboost._model.losses import BinaryLogLoss, Loss, SoftmaxLogLoss
 from rfrboost._model.network import Network
-from rfrboost._rows.targets import at_rows, coded, present_rows, weighted_rows
+from rfrboost._rows.chunks import Chunks
+from rfrboost._rows.units import at_rows, coded, present_rows, weighted_rows
 from rfrboost._typing import Array
 
 
@@ -90,14 +91,14 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 
     def _fit_blocks(self, blocks: RowBlocks) -> Self:
         """Fit rows that are read block by block."""
-        source = source_of(self, blocks, LabelledArrays, "classification")
+        source = source_of(self, blocks, ClassBlockArrays, "classification")
         if isinstance(source, Gathered):
             return self.fit(source.X, source.y, source.w)
-        with opened(source, self._sizes) as chunks:
+        with open_blocks(source, self._sizes) as chunks:
             self._fit_opened(chunks, source)
         return self
 
-    def _fit_opened(self, chunks: DescribedChunks, source: LabelledArrays) -> None:
+    def _fit_opened(self, chunks: Chunks, source: ClassBlockArrays) -> None:
         classes = set_classes(chunks, source)
         loss, facts = self._loss_for(classes), chunks.facts
         fitted = self._fitted_before(len(facts.x_low), len(facts.y_low))

@@ -14,7 +14,7 @@ import numpy as np
 from rfrboost._blocks.held_out import HeldOutRows
 from rfrboost._blocks.reader import BlockArrays
 from rfrboost._blocks.row_blocks import RowBlocks
-from rfrboost._blocks.sample import Glance
+from rfrboost._blocks.sample import BlockSample
 from rfrboost._estimators.inputs import encode_fit
 from rfrboost._estimators.parameters import is_auto, recipe_for
 from rfrboost._estimators.plan import BUMPS, LEARNING_RATE, MOST_LAYERS, families_of, is_automatic
@@ -91,7 +91,7 @@ def source_of(
     blocks: RowBlocks,
     kind: type[Source],
     task: str,
-    look: Callable[[BlockArrays, Sizes], Look] = Glance,
+    look: Callable[[BlockArrays, Sizes], Look] = BlockSample,
 ) -> Source | Gathered:
     """Blocks as arrays for a network, with rows held out if it is to be stopped by them."""
     if not is_auto(getattr(estimator, "n_layers", 0)):

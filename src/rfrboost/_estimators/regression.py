@@ -8,7 +8,7 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils.validation import check_array
 
 from rfrboost._auto.conformal import Calibration, HeldOut, calibrate
-from rfrboost._blocks.open import check_blocks, extremes, is_blocks, opened, shrunk_targets
+from rfrboost._blocks.open import check_blocks, extremes, is_blocks, open_blocks, shrunk_targets
 from rfrboost._blocks.reader import BlockArrays
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._estimators.base import NetworkEstimator
@@ -25,7 +25,7 @@ from rfrboost._estimators.plan import is_automatic
 from rfrboost._files.estimators import REGRESSOR
 from rfrboost._model.losses import Loss, Quantiles
 from rfrboost._rows.chunks import Chunks, InMemory, thinned_targets
-from rfrboost._rows.targets import (
+from rfrboost._rows.units import (
     NO_SCALE,
     TargetScale,
     at_rows,
@@ -118,7 +118,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         source = source_of(self, blocks, BlockArrays, "regression")
         if isinstance(source, Gathered):
             return self.fit(source.X, source.y, source.w)
-        with opened(source, self._sizes) as chunks:
+        with open_blocks(source, self._sizes) as chunks:
             self._fit_opened(chunks, source)
         return self
 

@@ -17,7 +17,7 @@ from rfrboost._model.features import CHOICES
 from rfrboost._model.network import centered
 from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler
 from rfrboost._numerics.arrays import content_order
-from rfrboost._rows.limits import check_inputs
+from rfrboost._rows.units import check_inputs
 from rfrboost._typing import Array
 
 

@@ -44,7 +44,7 @@ from rfrboost._model.network import (
     Network,
     Standardizer,
 )
-from rfrboost._rows.targets import TargetScale
+from rfrboost._rows.units import TargetScale
 from rfrboost._typing import Array
 
 SHARE = Plain("a number from 0 to 1", lambda v: is_number(v) and 0 <= v <= 1)

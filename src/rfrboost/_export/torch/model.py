@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from rfrboost._export.torch.features import tensor
 from rfrboost._export.torch.losses import known, predicted
 from rfrboost._export.torch.network import NetworkModule
-from rfrboost._rows.targets import NO_SCALE
+from rfrboost._rows.units import NO_SCALE
 
 
 class PredictionModule(nn.Module):

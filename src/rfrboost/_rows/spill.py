@@ -20,9 +20,6 @@ from rfrboost._typing import Array
 # Bytes that a disk is assumed to read or write in a second until that has been measured: a common
 # solid-state disk.
 BYTES_PER_SECOND = 1e9
-# Whether the system can read and write at a place in a file, as several threads at once need it.
-# Where it cannot (Windows) nothing is spilled.
-POSITIONED = hasattr(os, "preadv")
 
 
 @dataclass(eq=False)
@@ -40,7 +37,9 @@ class Spill:
 
     def take(self, size: float) -> bool:
         """Reserve ``size`` bytes if that many are left; whether they are."""
-        fits = POSITIONED and size <= self.left
+        # Several threads need to read and write at places in a file. A system that cannot do that
+        # (Windows) has no room.
+        fits = hasattr(os, "preadv") and size <= self.left
         self.left -= size if fits else 0
         return fits
 

@@ -8,8 +8,8 @@ from numpy.random import default_rng
 from rfrboost._numerics.arrays import content_order
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._paper.boost import centered_rows
-from rfrboost._rows.chunks import InMemory
-from rfrboost._rows.draw import ContentOrder, gather, rows_in_bins
+from rfrboost._rows.chunks import InMemory, gather
+from rfrboost._rows.draw import ContentOrder, rows_in_bins
 
 #: chunks of 16 rows, 8 bins, and at most 20 rows sorted at a time
 SMALL = Sizes(chunk_rows=16, draw_bins=8, sorted_rows=20)

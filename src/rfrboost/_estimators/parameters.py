@@ -1,7 +1,5 @@
 """From estimator parameters to a recipe: names become objects, and clashes become errors."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +20,7 @@ from rfrboost._model.losses import (
     weighted_quantile,
 )
 from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler, SparseSWIM, TransformerSampler
-from rfrboost._paper.boost import Recipe
+from rfrboost._paper.boost import PowerSchedule, Recipe
 from rfrboost._paper.steps import GradientStep, GreedyStep, StepRule
 from rfrboost._typing import Array
 
@@ -208,18 +206,7 @@ def feature_counts(n_features: int | tuple[int, int]) -> tuple[int, int]:
     return int(n_features) // 2, int(n_features) - int(n_features) // 2
 
 
-@dataclass(frozen=True)
-class PowerSchedule:
-    """η_t = c·t^(−s), the learning rates of the regret bound; s = 0 is a constant."""
-
-    c: float
-    s: float
-
-    def __call__(self, t: int) -> float:
-        return self.c * t**-self.s
-
-
-def schedule_for(learning_rate: float | tuple[float, float]) -> Callable[[int], float]:
+def schedule_for(learning_rate: float | tuple[float, float]) -> PowerSchedule:
     if not isinstance(learning_rate, tuple):
         return PowerSchedule(float(learning_rate), 0.0)
     valid = len(learning_rate) == 2 and all(isinstance(v, Real) for v in learning_rate)

@@ -32,8 +32,8 @@ from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.arrays import frozen, largest_entry
 from rfrboost._paper.heads import constant_head, fit_head
 from rfrboost._paper.steps import StepRule
-from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, weighted_sums, weights_of
-from rfrboost._rows.draw import ContentOrder, Order, draw_features, gather, split
+from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, gather, weighted_sums, weights_of
+from rfrboost._rows.draw import ContentOrder, Order, draw_features, split
 from rfrboost._typing import Array
 
 # A column of X that stays this close to its mean counts as constant: products of squares of its
@@ -44,6 +44,17 @@ SMALLEST_INPUT = 1e-60
 METRIC_STREAM = 2**30
 # and this one orders the rows that features are drawn from.
 ROWS_STREAM = 2**31
+
+
+@dataclass(frozen=True)
+class PowerSchedule:
+    """The learning rate η_t = c·t^(−s) of the regret bound; s = 0 is a constant one."""
+
+    c: float
+    s: float
+
+    def __call__(self, t: int) -> float:
+        return float(self.c * t**-self.s)
 
 
 @dataclass(frozen=True)
@@ -63,7 +74,7 @@ class Recipe:
     #: the width of Φ₀ if it is drawn
     hidden_dim: int
     #: η_t, given t
-    learning_rate: Callable[[int], float]
+    learning_rate: PowerSchedule
     #: λ of the head
     l2_head: float
     #: whether Φ is standardised after every layer

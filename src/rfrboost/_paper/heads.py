@@ -3,7 +3,7 @@
     W_t = argmin (1/n) Σ w·l(Wᵀφ + b, y) + λ‖W‖²_F ,     n = Σw ,
 
 with an unpenalised intercept b, as one matrix (width + 1, d) whose last row is b. Squared error has
-a closed form, ridge regression (:func:`ridge_head`). Other losses are minimised by L-BFGS in
+a closed form, ridge regression (:func:`ridge`). Other losses are minimised by L-BFGS in
 coordinates in which the problem is nearly round, from the head before (:func:`convex_head`); small
 problems are then taken to the last digits by Newton steps.
 """
@@ -56,9 +56,8 @@ def fit_head(chunks: Chunks, loss: Loss, l2: float, start: Head) -> Head:
     For squared error the paper's objective has no ½: ridge regression with penalty nλ.
     """
     moments = chunks.total(representation_moments)
-    moments.center()
     if loss.quadratic:
-        return Head(frozen(ridge_head(moments, l2)))
+        return Head(frozen(np.vstack(ridge(moments, l2))))
     return Head(frozen(convex_head(chunks, moments, loss, l2, start)))
 
 
@@ -70,18 +69,24 @@ def representation_moments(chunk: Chunk) -> Moments:
     return total
 
 
-def ridge_head(moments: Moments, l2: float) -> Array:
-    """The head for squared error, from moments about the mean."""
-    W = solve(moments.ff, moments.weight * l2, moments.fr)
-    return np.vstack([W, (moments.r - moments.f @ W) / moments.weight])
+def ridge(moments: Moments, l2: float, single: bool = False) -> tuple[Array, Array]:
+    """C (p, d) and c (d,) that minimise (1/n) Σ w‖r − Cᵀf − c‖² + λ‖C‖²_F, λ = ``l2``.
+
+    ``moments`` are those of (f, r); they are made central. ``single`` allows a factorisation in
+    single precision.
+    """
+    moments.center()
+    C = solve(moments.ff, moments.weight * l2, moments.fr, single)
+    return C, (moments.r - moments.f @ C) / moments.weight
 
 
 def convex_head(chunks: Chunks, moments: Moments, loss: Loss, l2: float, start: Head) -> Array:
-    """The head for any convex loss, by L-BFGS from ``start``; ``moments`` are about the mean.
+    """The head for any convex loss, by L-BFGS from ``start``; ``moments`` are made central.
 
     With LLᵀ = h·cov(φ) + 2λI, an estimate of the Hessian (h the mean curvature of the loss),
     the search runs over V, where W = L⁻ᵀV, and over the intercept at the mean of φ.
     """
+    moments.center()
     mean = moments.f / moments.weight
     h = mean_curvature(chunks, loss, start)
     L = whitener(moments.ff * (h / moments.weight), 2 * l2)

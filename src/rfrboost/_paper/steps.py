@@ -14,8 +14,9 @@ from rfrboost._model.losses import Loss
 from rfrboost._model.network import DiagonalStep, Head, LayerFeatures, LowRankStep
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.least_squares import Moments, solve
+from rfrboost._numerics.least_squares import Moments
 from rfrboost._numerics.precision import gram_dtype
+from rfrboost._paper.heads import ridge
 from rfrboost._paper.line_search import minimize_convex
 from rfrboost._paper.sandwich import sandwich_dense, sandwich_diagonal, sandwich_scalar
 from rfrboost._rows.chunks import Chunk, Chunks, Sums, weights_of
@@ -55,7 +56,7 @@ class StepRule(Protocol):
 
 def residual_moments(chunk: Chunk, features: LayerFeatures, head: Head, loss: Loss) -> Moments:
     """Moments of (f_t, r), r the negative gradient of the loss in the raw prediction."""
-    total = Moments(features.width, len(head.b))
+    total = Moments(features.width, head.matrix.shape[1])
     for rows, w in chunk.fitting_batches():
         F = chunk.features(rows, features)
         total.add(F, -loss.gradient(head(chunk.phi[rows]), chunk.y[rows]), w)
@@ -87,9 +88,7 @@ class GradientStep:
     def fit(self, chunks: Chunks, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
         moments = chunks.total(residual_moments, features, head, loss)
         norm = functional_gradient_norm(moments, head.W)
-        moments.center()
-        C = solve(moments.ff, moments.weight * self.l2, moments.fr, features.dtype == np.float32)
-        c = (moments.r - moments.f @ C) / moments.weight
+        C, c = ridge(moments, self.l2, features.dtype == np.float32)
         size = float(np.linalg.norm(head.W)) or 1.0
         W = head.W / size
         step = LowRankStep(frozen(C.astype(features.dtype)), frozen(c), W / size)

@@ -302,6 +302,20 @@ class InMemory:
             setattr(chunk, name, function(chunk, *args))
 
 
+def gather(chunks: Chunks, name: str, numbers: Indices) -> Array:
+    """The values that the rows of these numbers have under a name, in the order of the numbers."""
+    distinct, places = np.unique(numbers, return_inverse=True)
+    found = chunks.total(values_at, name, distinct).values[0]
+    return np.concatenate(found)[places] if len(found) > 1 else found[0][places]
+
+
+def values_at(chunk: Chunk, name: str, numbers: Indices) -> Sums:
+    """The values of the chunk's rows among these numbers, which rise."""
+    own = slice(*np.searchsorted(numbers, [chunk.first, chunk.first + chunk.size]))
+    here = numbers[own] - chunk.first
+    return Sums([chunk.at(name, here)] if len(here) else [])
+
+
 def thinned_targets(chunks: Chunks) -> tuple[Array, Array]:
     """Targets (m, k) and weights (m,) of all rows; beyond one chunk, of evenly spaced ones.
 

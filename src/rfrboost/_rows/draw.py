@@ -21,7 +21,7 @@ from numpy.random import Generator
 from rfrboost._model.features import FeatureMap
 from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.arrays import content_order, projection
-from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, weights_of
+from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, gather, weights_of
 from rfrboost._typing import Array, Indices
 
 
@@ -40,20 +40,6 @@ def draw_features(
     Z = gather(chunks, name, drawn)
     Y = gather(chunks, "y", drawn)
     return sampler.sample(np.ascontiguousarray(Z[:, :-1]), Y, n_features, rng)
-
-
-def gather(chunks: Chunks, name: str, numbers: Indices) -> Array:
-    """The values that the rows of these numbers have under a name, in the order of the numbers."""
-    distinct, places = np.unique(numbers, return_inverse=True)
-    found = chunks.total(values_at, name, distinct).values[0]
-    return np.concatenate(found)[places] if len(found) > 1 else found[0][places]
-
-
-def values_at(chunk: Chunk, name: str, numbers: Indices) -> Sums:
-    """The values of the chunk's rows among these numbers, which rise."""
-    own = slice(*np.searchsorted(numbers, [chunk.first, chunk.first + chunk.size]))
-    here = numbers[own] - chunk.first
-    return Sums([chunk.at(name, here)] if len(here) else [])
 
 
 @dataclass

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-# Rows that are read at a time unless the user says otherwise; as many as a chunk has.
+# Rows that are read at a time unless the user says otherwise: the length of a chunk.
 BLOCK_ROWS = 65_536
 
 

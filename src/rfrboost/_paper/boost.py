@@ -1,9 +1,9 @@
 """Random feature representation boosting: Algorithms 1 and 2 of the paper.
 
 The loop is the paper's. The two algorithms differ in how the step A_t is fitted, which is the step
-rule's affair (:mod:`rfrboost._paper.steps`); what the random features are is the sampler's. Both
-are handed in by a :class:`Recipe`. Φ is homogeneous, (n, width + 1) with a last column of ones, and
-so is x. The ensemble of an automatic fit is boosted elsewhere (:mod:`rfrboost._auto.members`).
+rule's task (:mod:`rfrboost._paper.steps`); a sampler draws the random features. Both are part of a
+:class:`Recipe`. Φ is homogeneous, (n, width + 1) with a last column of ones, and so is x. The
+ensemble of an automatic fit is boosted elsewhere (:mod:`rfrboost._auto.members`).
 """
 
 from collections.abc import Callable
@@ -39,10 +39,12 @@ from rfrboost._typing import Array
 # A column of X that stays this close to its mean counts as constant: products of squares of its
 # deviations would underflow.
 SMALLEST_INPUT = 1e-60
-# Random streams of a fit, by number: 0, 1, 2, … are those of Φ₀ and of the layers; from this one on
-# those of the rows that the metrics of layers 1, 2, … are learned from;
+# A standard deviation up to this share of the mean is rounding: the column of Φ is constant.
+SMALLEST_DEVIATION = 1e-12
+# A fit has numbered random streams. Stream 0 draws Φ₀ and stream t the features of layer t. The
+# metric after t layers is learned from rows that stream METRIC_STREAM + t draws; ROWS_STREAM draws
+# the projections by which rows are sorted.
 METRIC_STREAM = 2**30
-# and this one orders the rows that features are drawn from.
 ROWS_STREAM = 2**31
 
 
@@ -141,7 +143,7 @@ def boost(
 
 
 def layer_generator(seed: int, t: int) -> Generator:
-    """The random stream of layer t: layers that are added later are those of one long fit."""
+    """Random stream t, which depends on nothing before: added layers are those of one long fit."""
     return default_rng(SeedSequence(seed, spawn_key=(t,)))
 
 
@@ -287,7 +289,8 @@ def column_statistics(chunks: Chunks) -> Standardizer:
     total, weight = chunks.total(column_sums).values
     mean = total / weight
     std = np.sqrt(chunks.total(squared_deviations, mean).values[0] / weight)
-    return Standardizer(frozen(mean), frozen(np.where(std > 1e-12 * np.abs(mean), std, 1.0)))
+    varies = std > SMALLEST_DEVIATION * np.abs(mean)
+    return Standardizer(frozen(mean), frozen(np.where(varies, std, 1.0)))
 
 
 def column_sums(chunk: Chunk) -> Sums:

@@ -32,7 +32,7 @@ FAN_IN = 8
 Batch = tuple[slice, Array | None]
 
 
-class Spare(local):
+class ThreadBuffer(local):
     """One array for each thread."""
 
     array: Array | None = None
@@ -51,7 +51,7 @@ class FeatureCache:
         self._kept: dict[tuple[int, int], Array] = {}
         self._computed: set[tuple[int, int]] = set()
         self._of: object = None
-        self._spare = Spare()
+        self._buffer = ThreadBuffer()
 
     def features(
         self,
@@ -69,7 +69,7 @@ class FeatureCache:
             self._computed = set()
         shape = (rows[1] - rows[0], of.width)
         if rows[1] * of.width * of.dtype.itemsize > self.most_bytes:
-            out = self._spare.array = buffer_like(self._spare.array, shape, of.dtype)
+            out = self._buffer.array = buffer_like(self._buffer.array, shape, of.dtype)
             compute(out)
             return out
         out = self._kept[rows] = buffer_like(self._kept.get(rows), shape, of.dtype)

@@ -33,7 +33,7 @@ from rfrboost._numerics.arrays import frozen, largest_entry
 from rfrboost._paper.heads import constant_head, fit_head
 from rfrboost._paper.steps import StepRule
 from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, gather, weighted_sums, weights_of
-from rfrboost._rows.draw import ContentOrder, Order, draw_features, split
+from rfrboost._rows.draw import ContentOrder, Order, draw_features, split_into_parts
 from rfrboost._typing import Array
 
 # A column of X that stays this close to its mean counts as constant: products of squares of its
@@ -155,7 +155,7 @@ def prepare(chunks: Chunks, mean: Array, recipe: Recipe) -> Order:
     order: Order
     if recipe.n_parts > 1:
         # Estimators refuse sample splitting of rows that are not in memory.
-        order = split(cast(InMemory, chunks), rng)
+        order = split_into_parts(cast(InMemory, chunks), rng)
     else:
         order = ContentOrder(chunks, rng)
     chunks.set("y", by_columns)

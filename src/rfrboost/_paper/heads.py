@@ -134,7 +134,7 @@ def polished(objective: Objective, v: Array) -> Array:
     # Where the loss is flat the step may not be finite; it is then not taken.
     with np.errstate(all="ignore"):
         for _ in range(NEWTON_STEPS):
-            step = newton_step(objective, v, gradient)
+            step = newton_direction(objective, v, gradient)
             after = objective(v + step)[1]
             if not np.abs(after).max() < np.abs(gradient).max():
                 break
@@ -142,7 +142,7 @@ def polished(objective: Objective, v: Array) -> Array:
     return v
 
 
-def newton_step(objective: Objective, v: Array, gradient: Array) -> Array:
+def newton_direction(objective: Objective, v: Array, gradient: Array) -> Array:
     """About −H⁻¹g, by conjugate gradients; products with H are differences of gradients."""
 
     def hessian_times(direction: Array) -> Array:

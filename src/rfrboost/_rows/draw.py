@@ -8,7 +8,7 @@ with the number of rows drawn. Where bins end decides how much work there is, no
 drawn.
 
 Under sample splitting the rows, which must be in memory, are shuffled and cut into equal parts, one
-for each layer, and a layer draws from its own part (:func:`split`, :class:`PartOrder`).
+for each layer, and a layer draws from its own part (:func:`split_into_parts`, :class:`PartOrder`).
 """
 
 from collections.abc import Iterator
@@ -202,7 +202,7 @@ class PartOrder:
         return first + places
 
 
-def split(chunks: InMemory, rng: Generator) -> PartOrder:
+def split_into_parts(chunks: InMemory, rng: Generator) -> PartOrder:
     """Shuffle the rows of the one chunk, whatever order they came in, for equal parts.
 
     Rows that are left over, fewer than there are parts, are dropped.

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-torch lint bench bench-scale replay docs wheel-test clean
+.PHONY: demo test test-core test-torch lint bench bench-scale replay docs wheel-test clean
 
 # One stamp a set of extras, so that the demo does not wait for the test tools.
 $(VENV)/%.stamp: pyproject.toml
@@ -17,6 +17,11 @@ demo: $(VENV)/demo.stamp
 
 test: $(VENV)/test.stamp lint
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+# The tests of the library itself, without Dask, ONNX, PyTorch, other modelling libraries or a browser.
+CORE = numerics tables model rows paper auto blocks estimators files inspection
+test-core: $(VENV)/test-core.stamp
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(CORE:%=tests/%) src/rfrboost
 
 # What needs PyTorch, skipped by `make test` where it is absent. A CPU build is enough and much
 # smaller: name the one you can get, as in `make test-torch TORCH="torch==2.13.0"`.

@@ -5,10 +5,17 @@ gradients over their rows. What comes out is the model that a local fit to the s
 Needs Dask (``pip install 'rfrboost[dask]'``).
 """
 
+from contextlib import nullcontext
 from typing import Any, Self
 
 from sklearn.base import _fit_context
 
+try:
+    from distributed import Client
+except ImportError as error:
+    raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from error
+
+from rfrboost._blocks.held_out import HeldOutRows
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays, names_of
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._dask.cluster import Cluster, answering, current_client
@@ -17,14 +24,11 @@ from rfrboost._dask.predict import lazily
 from rfrboost._dask.read import open_partitions
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.classifier import RFRBoostClassifier
-from rfrboost._estimators.large import Gathered, source_of
+from rfrboost._estimators.fitted import Fitted
+from rfrboost._estimators.problem import Request
 from rfrboost._estimators.regressor import RFRBoostRegressor
-
-try:
-    from distributed import Client
-except ImportError as error:
-    raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from error
-
+from rfrboost._estimators.routes import fit_outside_memory
+from rfrboost._tables.encoder import Encoder
 
 __all__ = ["DaskRFRBoostClassifier", "DaskRFRBoostRegressor"]
 
@@ -40,19 +44,35 @@ def check_collections(estimator: NetworkEstimator, X: Any, y: Any, w: Any) -> No
             )
     if is_array(X) and X.ndim != 2:
         raise ValueError(f"X has {X.ndim} axes, not two: rows and columns.")
-    if estimator.sample_splitting:
-        raise ValueError(
-            "sample_splitting shuffles all rows, which must be in memory for that: set it to "
-            "False, or fit a local model."
-        )
+
+
+def fit_partitions(request: Request, cluster: Cluster, X: Any, y: Any, w: Any) -> Fitted:
+    """Fit rows on workers; few of them are gathered and fitted by the client."""
+    kind = BlockArrays if request.task == "regression" else ClassBlockArrays
+
+    def reader(encoder: Encoder | None, held: HeldOutRows | None) -> BlockArrays:
+        """A reader that knows what all partitions must agree with."""
+        source = kind(RowBlocks([]), encoder, held)
+        source.n_columns = X.shape[1]
+        source.names = None if is_array(X) else names_of(X)
+        source.targets = y.shape[1] if y.ndim > 1 else 1
+        source.y_is_1d = y.ndim == 1
+        source.weighted = w is not None
+        return source
+
+    partitions = Partitions(cluster, reader(None, None), X, y, w, request.sizes)
+    return fit_outside_memory(
+        request,
+        lambda: partitions,
+        reader,
+        lambda source: nullcontext(open_partitions(partitions, source, request.sizes)),
+    )
 
 
 class DaskModel(NetworkEstimator):
     """What both estimators share: a client, partitions, and a local model in the end."""
 
     _local: type[Any]
-    _reads: type[BlockArrays]
-    _task: str
     _client: Client | None = None
 
     @property
@@ -75,7 +95,7 @@ class DaskModel(NetworkEstimator):
         RFRBoostRegressor or RFRBoostClassifier
         """
         local = self._local(**self.get_params(deep=False))
-        local.__dict__.update({k: v for k, v in vars(self).items() if k != "_client"})
+        local._fitted = self._fitted
         return local
 
     def save(self, path: Any) -> None:
@@ -122,29 +142,11 @@ class DaskModel(NetworkEstimator):
         self
         """
         check_collections(self, X, y, sample_weight)
+        request = Request(self, self._task, self._parameters(), self._sizes, self._fitted)
         client = self.client
         with answering(client):
-            self._fit_partitions(Cluster(client), X, y, sample_weight)
+            self._fitted = fit_partitions(request, Cluster(client), X, y, sample_weight)
         return self
-
-    def _fit_partitions(self, cluster: Cluster, X: Any, y: Any, w: Any) -> None:
-        def told(source: BlockArrays) -> BlockArrays:
-            """What is known of all partitions, which each must agree with."""
-            source.n_columns, source.names = X.shape[1], None if is_array(X) else names_of(X)
-            source.targets, source.y_is_1d = y.shape[1] if y.ndim > 1 else 1, y.ndim == 1
-            source.weighted = w is not None
-            return source
-
-        partitions = Partitions(cluster, told(self._reads(RowBlocks([]))), X, y, w, self._sizes)
-        source = source_of(self, RowBlocks([]), self._reads, self._task, lambda *_: partitions)
-        if isinstance(source, Gathered):
-            local = self._local(**self.get_params(deep=False))
-            local._sizes = self._sizes
-            local.fit(source.X, source.y, source.w)
-            # What an earlier fit knew, and this one does not, is forgotten.
-            self.__dict__ = {**vars(local), "_client": self._client}
-            return
-        self._fit_opened(open_partitions(partitions, told(source), self._sizes), source)
 
     def transform(self, X: Any) -> Any:
         """The learned representation; of a Dask collection lazily, block by block.
@@ -155,13 +157,32 @@ class DaskModel(NetworkEstimator):
         """
         return self._of(X, "transform")
 
-    def _checked(self, X: Any) -> Any:
+    def input_gradient(self, X: Any) -> Any:
+        """Derivatives of the prediction in the inputs, for rows in memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        """
+        return self._in_memory(X).input_gradient(X)
+
+    def encode(self, X: Any) -> Any:
+        """X as the network sees it, for rows in memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        """
+        return self._in_memory(X).encode(X)
+
+    def _in_memory(self, X: Any) -> Any:
+        """The local model, for methods that take rows in memory only."""
         if is_collection(X):
             raise TypeError(
                 "This is for rows in memory: pass X.compute(), or call the model that to_local() "
                 "gives in map_partitions."
             )
-        return super()._checked(X)
+        return self.to_local()
 
     def _of(self, X: Any, method: str) -> Any:
         """A local model's method of rows that are in memory, or lazily of those on Dask."""
@@ -192,7 +213,7 @@ class DaskRFRBoostRegressor(DaskModel, RFRBoostRegressor):
     True
     """
 
-    _local, _reads, _task = RFRBoostRegressor, BlockArrays, "regression"
+    _local = RFRBoostRegressor
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the target.
@@ -208,8 +229,7 @@ class DaskRFRBoostRegressor(DaskModel, RFRBoostRegressor):
         dask array for an array, series or data frame for a data frame, ndarray for rows in memory
         """
         if return_std:
-            self._checked(X)
-            return self.to_local().predict(X, return_std=True)
+            return self._in_memory(X).predict(X, return_std=True)
         return self._of(X, "predict")
 
 
@@ -220,7 +240,7 @@ class DaskRFRBoostClassifier(DaskModel, RFRBoostClassifier):
     :class:`DaskRFRBoostRegressor`. Classes are those of all partitions together.
     """
 
-    _local, _reads, _task = RFRBoostClassifier, ClassBlockArrays, "classification"
+    _local = RFRBoostClassifier
 
     def predict(self, X: Any) -> Any:
         """The most probable class.

@@ -4,33 +4,27 @@
 """
 
 from copy import copy
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted
-
-from rfrboost._estimators.base import NetworkEstimator, checked_weights
-from rfrboost._export.torch.network import NetworkModule, full_rank
-from rfrboost._export.torch.training import PARTS, Rows, Training, train
-from rfrboost._rows.units import coded, weighted_rows
-from rfrboost._typing import Array
+from sklearn.utils import check_random_state
 
 try:
     import torch
 except ImportError as error:
     raise ImportError("rfrboost.torch needs PyTorch: pip install 'rfrboost[torch]'.") from error
 
+from rfrboost._estimators.base import NetworkEstimator
+from rfrboost._estimators.problem import checked_weights, scaled_weights
+from rfrboost._export.torch.network import NetworkModule, full_rank
+from rfrboost._export.torch.training import PARTS, Rows, Training, train
+from rfrboost._rows.chunks import NEGLIGIBLE_WEIGHT
 
 __all__ = ["fine_tune"]
 
 
 Model = TypeVar("Model", bound=NetworkEstimator)
-
-
-#: what a fit says of its own rows, and a model that has been trained since no longer has
-OF_THE_FIT = ("oof_prediction_", "oof_score_", "feature_importances_")
 
 
 def fine_tune(
@@ -90,7 +84,7 @@ def fine_tune(
         held-out loss of every epoch. It has one head, which ``staged_predict`` uses after every
         layer.
     """
-    check_is_fitted(model, "network_")
+    fitted = model._model()
     check_parts(train_parts)
     random = check_random_state(random_state)
     rows, held = shared_out(
@@ -108,12 +102,12 @@ def fine_tune(
         train_parts,
         int(random.randint(2**31 - 1)),
     )
-    network = full_rank(model.network_) if full_rank_steps else model.network_
+    network = full_rank(fitted.network) if full_rank_steps else fitted.network
     module = NetworkModule(network).to(device, torch.float32)
     losses: list[float] = []
     best = train(
         module,
-        model._loss,
+        fitted.loss,
         rows.to(device),
         held.to(device),
         training,
@@ -129,30 +123,17 @@ def check_parts(parts: tuple[str, ...]) -> None:
         raise ValueError(f"train_parts should be some of {', '.join(PARTS)}, not {parts!r}.")
 
 
-def rows_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+def rows_of(model: NetworkEstimator, X: Any, y: Any, sample_weight: Any) -> Rows:
     """Rows as the network sees them, and targets as its loss does."""
     encoded = model.encode(X)
-    Y = labels_of(model, np.asarray(y)) if is_classifier(model) else shrunk(model, y)
+    Y = model._model().targets.encode(y)
     if len(Y) != len(encoded):
         raise ValueError(f"X has {len(encoded)} rows, but y has {len(Y)}.")
     w = checked_weights(sample_weight, encoded)
-    encoded, Y, w = weighted_rows(encoded, Y, w)
-    w = np.ones(len(Y)) if w is None else w
-    return Rows(*(torch.tensor(np.asarray(a, dtype=float)) for a in (encoded, Y, w)))
-
-
-def shrunk(model: Any, y: Any) -> Array:
-    """Numbers in the units of the fit."""
-    y = check_array(y, dtype=float, ensure_2d=False)
-    return model._target_scale.shrink(y.reshape(len(y), -1))
-
-
-def labels_of(model: Any, y: np.ndarray) -> Array:
-    """Labels as the loss has them: 0 and 1, or a column a class."""
-    unknown = np.setdiff1d(y, model.classes_)
-    if len(unknown):
-        raise ValueError(f"y holds the class {str(unknown[0])!r}, which the model does not know.")
-    return coded(np.searchsorted(model.classes_, y), len(model.classes_))
+    w = np.ones(len(Y)) if w is None else scaled_weights(w)
+    present = w > NEGLIGIBLE_WEIGHT
+    arrays = (encoded[present], Y[present], w[present])
+    return Rows(*(torch.tensor(np.asarray(a, dtype=float)) for a in arrays))
 
 
 def shared_out(rows: Rows, held: Rows | None, fraction: float, random: Any) -> tuple[Rows, Rows]:
@@ -166,16 +147,24 @@ def shared_out(rows: Rows, held: Rows | None, fraction: float, random: Any) -> t
 
 
 def with_network(model: Model, module: NetworkModule | None, losses: list[float]) -> Model:
-    """A copy of the model around another network, or, without one, around its own."""
-    tuned: Any = copy(model)
+    """A copy of the model around another network, or, without one, around its own.
+
+    What the fit knew of its own rows (out-of-fold predictions, importances, intervals) is not true
+    of another network, and is left out.
+    """
+    fitted = replace(model._model(), fine_tuning=losses)
     if module is not None:
-        # The mean is no parameter, and keeps the digits that training does without.
         network = module.double().numpy()
-        tuned.network_ = type(network)(
-            model.network_.mean, network.initial, network.layers, network.heads
+        # The mean is no parameter, and keeps the digits that training does without.
+        network = replace(network, mean=fitted.network.mean)
+        fitted = replace(
+            fitted,
+            network=network,
+            oof_prediction=None,
+            oof_score=None,
+            importances=None,
+            calibration=None,
         )
-        for name in OF_THE_FIT:
-            tuned.__dict__.pop(name, None)
-        tuned._calibration = None
-    tuned.fine_tuning_ = losses
+    tuned = copy(model)
+    tuned._fitted = fitted
     return tuned

@@ -106,11 +106,11 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(
     held = bags.held_out()
     expected = np.full((len(y), members.shape[2]), np.nan)
     expected[held] = bags.out_of_fold(members)
-    predicted = model._loss.predict(expected[bags.origin])
+    predicted = model._fitted.loss.predict(expected[bags.origin])
     if name in ("classifier", "two classes", "five classes", "poisson"):
         actual = model.oof_prediction_.reshape(predicted.shape)
     else:
-        actual = model._target_scale.shrink(model.oof_prediction_.reshape(predicted.shape))
+        actual = model._fitted.targets.scale.shrink(model.oof_prediction_.reshape(predicted.shape))
     np.testing.assert_allclose(actual, predicted, rtol=2e-3, atol=2e-3)
 
 

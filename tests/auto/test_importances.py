@@ -8,13 +8,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
 
 from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
+from rfrboost._auto.importances import gradient_shares
 from rfrboost.inspection import importances, plot_importances
 
 EFFECTS = {"a": 0.0, "b": 2.0, "c": -1.0, "d": 0.5}
 
 
 def mixed_table(n=500):
-    """Holes, a category, a flag, dates, many levels and noise, and the parts that y consists of."""
+    """A table with every kind of column, the parts that y is the sum of, and y."""
     rng = np.random.default_rng(0)
     days = rng.integers(0, 1000, n)
     frame = pd.DataFrame(
@@ -97,6 +98,24 @@ def test_a_single_network_takes_its_gradients_at_given_rows():
     )
 
 
+def test_columns_of_one_source_count_the_variance_of_their_linear_part():
+    """Two encoded columns of one source and one alone, of a linear function of two outputs."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    X[:, 1] += 0.8 * X[:, 0]
+    slopes = np.array([[1.0, 0.5], [-2.0, 0.3], [0.7, 0.0]])
+    own, correlation = np.array([0, 1]), np.corrcoef(X[:, :2].T)
+    shares = gradient_shares(np.tile(slopes, (4, 1, 1)), X.std(axis=0), [(own, correlation)])
+    together = (X[:, :2] @ slopes[:2]).var(axis=0).sum()
+    alone = (X[:, 2:] @ slopes[2:]).var(axis=0).sum()
+    assert shares.sum() == pytest.approx(1.0)
+    assert shares[:2].sum() == pytest.approx(together / (together + alone))
+
+
+def test_a_model_without_gradients_has_no_shares():
+    assert not gradient_shares(np.zeros((4, 3, 1)), np.ones(3)).any()
+
+
 def test_a_single_network_of_several_classes_has_them_too():
     X, y = load_iris(return_X_y=True, as_frame=True)
     model = RFRBoostClassifier(n_layers=1, random_state=0).fit(X, y)
@@ -113,7 +132,7 @@ def test_what_cannot_be_told_is_refused():
         importances(RFNNRegressor(n_features=5).fit(X, X[:, 0]))
 
 
-def test_the_bars_are_the_shares_and_the_rest_is_said(fitted):
+def test_the_bars_are_the_shares_and_the_rest_is_summed(fitted):
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib.figure import Figure
 

@@ -88,14 +88,15 @@ def test_time_is_up_between_two_layers():
 def test_parameters_that_are_set_are_kept():
     X, y, _ = table()
     blocks = RowBlocks([(X[["a", "b"]], y)])
-    model = RFRBoostRegressor(**QUICK, features=("sparse", "bumps"), preprocess=None)
+    model = RFRBoostRegressor(**QUICK, features="sparse", preprocess=None)
     fitted = clone_with_sizes(model, LARGE).fit(blocks)
     weights = fitted.network_.layers[0].features.from_x.weights
     # Sparse neurons of two columns: some see one only.
     assert (weights[:-1] == 0).any()
-    with pytest.raises(ValueError, match="bumps"):
-        clone_with_sizes(model, LARGE).set_params(features=("bumps",)).fit(blocks)
-    with pytest.raises(ValueError, match="strategy='greedy' describes a single network"):
+    for families in (("bumps",), ("sparse", "bumps")):
+        with pytest.raises(ValueError, match="bumps"):
+            clone_with_sizes(model, LARGE).set_params(features=families).fit(blocks)
+    with pytest.raises(ValueError, match="strategy='greedy'"):
         with_sizes(RFRBoostRegressor(strategy="greedy"), LARGE).fit(blocks)
     with pytest.raises(ValueError, match=r"Block 0: .*NaN"):
         with_sizes(RFRBoostRegressor(preprocess=None), LARGE).fit(RowBlocks([(X[["c"]], y)]))

@@ -175,7 +175,7 @@ def test_verbose_shows_progress_and_only_then(capsys):
         ({"n_layers": 2, "hidden_dim": 7}, "initial='swim'"),
         ({"hidden_dim": 7}, "Set n_layers to a number"),
         ({"strategy": "greedy"}, "Set n_layers to a number"),
-        ({"learning_rate": (1.0, 0.5)}, "n_layers as a number"),
+        ({"learning_rate": (1.0, 0.5)}, "Set n_layers to a number"),
         ({"n_features": (0, 0)}, "not both 0"),
         ({"n_features": (1, 2, 3)}, "pair"),
         ({"n_layers": 2, "learning_rate": (1.0, -0.5)}, "s >= 0"),

@@ -16,7 +16,7 @@ def model():
 
 @pytest.mark.parametrize("package", ["onnx", "torch"])
 def test_a_missing_package_is_named(monkeypatch, model, package):
-    for name in [n for n in sys.modules if n.startswith(f"rfrboost._{package}_")]:
+    for name in [n for n in sys.modules if n.startswith(f"rfrboost._export.{package}")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"pip install 'rfrboost\[{package}\]'"):
@@ -32,6 +32,6 @@ def test_fine_tuning_names_it_too(monkeypatch):
 
 def test_encoded_rows_are_what_the_network_sees(model):
     X, _ = regression(30, seed=1)
-    assert model._target_scale.grow(model.network_.raw(model.encode(X)))[:, 0] == pytest.approx(
-        model.predict(X)
-    )
+    assert model._fitted.targets.scale.grow(model.network_.raw(model.encode(X)))[
+        :, 0
+    ] == pytest.approx(model.predict(X))

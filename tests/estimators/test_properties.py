@@ -129,9 +129,11 @@ STEPS = st.one_of(
     ),
     st.fixed_dictionaries(
         {
-            "loss": st.sampled_from(["squared_error", "huber", "quantile", "poisson"]),
-            "quantile": st.sampled_from([0.01, 0.5, 0.9]),
+            "loss": st.sampled_from(["squared_error", "huber", "poisson"]),
         }
+    ),
+    st.fixed_dictionaries(
+        {"loss": st.just("quantile"), "quantile": st.sampled_from([0.01, 0.5, 0.9])}
     ),
 )
 

@@ -66,6 +66,13 @@ def test_every_activation_in_both_precisions(activation, n):
     check(model, X[:ROWS].astype(np.float32), y)
 
 
+def test_every_link_is_written():
+    from rfrboost._export.onnx.model import LINKS
+    from rfrboost._model import loss
+
+    assert set(LINKS) == set(loss.LINKS)
+
+
 def test_counts_and_quantiles():
     X, y = regression(300)
     counts = np.random.default_rng(0).poisson(np.exp(y))
@@ -97,7 +104,7 @@ def test_targets_without_noise_whose_coefficients_are_large(mix):
 
 
 def table(n, seed=0):
-    """Numbers with holes, heavy tails and a constant, booleans, few and many levels with holes."""
+    """Columns of every kind but dates, with missing values, heavy tails and a constant."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
     city = rng.integers(0, 30, n)
@@ -135,7 +142,7 @@ def test_tables_of_every_kind_of_column_but_dates(dtype):
     assert np.array_equal(polars, session(regressor).run(None, regressor.onnx_inputs(new)))
 
 
-def test_arrays_with_holes_are_one_input():
+def test_arrays_with_missing_values_are_one_input():
     X, y = regression(300)
     X[::7, 1] = np.nan
     model = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y)
@@ -165,7 +172,7 @@ def test_labels_keep_their_type(labels, kind):
     check(model, X.astype(np.float32), y)
 
 
-def test_empty_text_may_be_a_level_beside_holes():
+def test_empty_text_may_be_a_level_beside_missing_values():
     rng = np.random.default_rng(0)
     kinds = rng.choice(np.array(["", "a", None], dtype=object), 300)
     y = np.array([{"": 0.0, "a": 1.0, None: 3.0}[k] for k in kinds]) + 0.1 * rng.normal(size=300)
@@ -186,7 +193,7 @@ def test_a_file_is_written_whole_and_a_loaded_model_writes_the_same(tmp_path):
 
 
 class Absolute(Loss):
-    """A loss of one's own."""
+    """A loss that a user defines."""
 
     def value(self, raw, y):
         return np.sqrt(1 + (raw - y) ** 2).sum(axis=1)
@@ -195,12 +202,12 @@ class Absolute(Loss):
         return (raw - y) / np.sqrt(1 + (raw - y) ** 2)
 
 
-def test_what_onnx_cannot_say_is_refused_in_a_sentence():
+def test_what_onnx_cannot_express_is_refused_in_a_sentence():
     X, y = regression(100)
     dates = pd.DataFrame({"x": X[:, 0], "day": pd.date_range("2020-01-01", periods=100)})
     with pytest.raises(ValueError, match="Column 'day' holds dates"):
         RFRBoostRegressor(n_bags=2, random_state=0).fit(dates, y).to_onnx()
-    with pytest.raises(ValueError, match="loss Absolute is one of your own"):
+    with pytest.raises(ValueError, match="loss Absolute cannot be exported"):
         RFRBoostRegressor(1, n_features=5, loss=Absolute()).fit(X, y).to_onnx()
     trees = RandomTreesEmbedding(3, max_depth=2)
     with pytest.raises(ValueError, match="class TransformerFeatures"):
@@ -208,7 +215,7 @@ def test_what_onnx_cannot_say_is_refused_in_a_sentence():
     constant = RFRBoostRegressor(random_state=0).fit(np.ones((60, 1)), y[:60])
     with pytest.raises(ValueError, match="does not use any column"):
         constant.to_onnx()
-    with pytest.raises(ValueError, match="dtype should be one of"):
+    with pytest.raises(ValueError, match="dtype should be float32 or float64"):
         RFNNRegressor(5).fit(X, y).to_onnx(dtype="int8")
 
 

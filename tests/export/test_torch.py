@@ -7,18 +7,30 @@ from model_zoo import CLASSIFIERS, REGRESSORS, classification, regression
 from sklearn.base import clone, is_classifier
 
 import rfrboost
-from rfrboost import RFNNClassifier, RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
+from rfrboost import (
+    Huber,
+    Loss,
+    Poisson,
+    Quantile,
+    RFNNClassifier,
+    RFNNRegressor,
+    RFRBoostClassifier,
+    RFRBoostRegressor,
+    SquaredError,
+)
+from rfrboost._model.losses import BUILT_IN, BinaryLogLoss, Quantiles, SoftmaxLogLoss
 
 torch = pytest.importorskip("torch")
 
-from rfrboost._export.torch.network import NetworkModule, full_rank
-from rfrboost.torch import fine_tune
+from rfrboost._export.torch.losses import LINKS, predicted, value  # noqa: E402
+from rfrboost._export.torch.network import NetworkModule, full_rank  # noqa: E402
+from rfrboost.torch import fine_tune  # noqa: E402
 
 CLOSE = 1e-5
 
 
 def answers(model, X):
-    """Predictions, or probabilities, one row a row."""
+    """Predictions or probabilities, one row for each row of X."""
     answer = model.predict_proba(X) if is_classifier(model) else model.predict(X)
     return answer.reshape(len(X), -1)
 
@@ -68,6 +80,17 @@ def test_large_coefficients_of_bumps():
     X = np.random.default_rng(0).integers(0, 4, (500, 3)).astype(float)
     y = np.sin(X @ [1.0, 2.0, 3.0]) + X[:, 0] * X[:, 1]
     check(RFRBoostRegressor(features=("bumps",), n_bags=2, random_state=0).fit(X, y), X)
+
+
+def test_drawing_anew_changes_every_parameter_but_identities():
+    X, y = regression(300)
+    module = NetworkModule(RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y).network_)
+    before = {name: p.detach().clone() for name, p in module.named_parameters()}
+    module.reset_parameters()
+    after = dict(module.named_parameters())
+    unchanged = [name for name, p in before.items() if torch.equal(p, after[name])]
+    assert all(name.endswith(".V") for name in unchanged)
+    assert len(unchanged) < len(before)
 
 
 def test_steps_of_full_rank_predict_the_same():
@@ -132,20 +155,62 @@ def test_only_the_chosen_parts_are_trained():
     assert new is old or not np.allclose(old.heads[-1].matrix, new.heads[-1].matrix)
 
 
-@pytest.mark.parametrize("loss", ["squared_error", "huber", "quantile", "poisson"])
-def test_every_loss_is_the_models_own_up_to_a_constant(loss):
-    from rfrboost._export.torch.losses import value
+LOSSES = (
+    (SquaredError(), 2),
+    (Huber(0.7), 1),
+    (Huber(np.array([0.5, 2.0])), 2),
+    (Quantile(0.8, 0.3), 1),
+    (Quantiles(np.array([0.1, 0.5, 0.9]), np.array([0.3])), 3),
+    (Poisson(), 1),
+    (BinaryLogLoss(), 1),
+    (SoftmaxLogLoss(), 3),
+)
 
-    rng = np.random.default_rng(0)
+
+def targets(loss, d):
+    """50 targets that a loss with d outputs allows."""
+    rng = np.random.default_rng(1)
+    if isinstance(loss, SoftmaxLogLoss):
+        return np.eye(d)[rng.integers(0, d, 50)]
+    if isinstance(loss, BinaryLogLoss):
+        return rng.integers(0, 2, (50, 1)).astype(float)
+    if isinstance(loss, Quantiles):
+        return rng.normal(size=(50, 1))
+    return rng.poisson(2.0, (50, d)).astype(float)
+
+
+@pytest.mark.parametrize(("loss", "d"), LOSSES, ids=lambda case: type(case).__name__)
+def test_every_loss_is_the_models_own_up_to_a_constant(loss, d):
+    raw, y = np.random.default_rng(0).normal(size=(50, d)), targets(loss, d)
+    before, after = (value(loss, torch.tensor(r), torch.tensor(y)) for r in (raw, raw + 0.3))
+    expected = loss.value(raw + 0.3, y) - loss.value(raw, y)
+    np.testing.assert_allclose((after - before).numpy(), expected, atol=1e-12)
+    found = predicted(loss, torch.tensor(raw)).numpy()
+    np.testing.assert_allclose(found, loss.predict(raw), rtol=1e-12)
+
+
+def test_every_built_in_loss_and_link_is_among_those_tested():
+    assert {type(loss) for loss, _ in LOSSES} == set(BUILT_IN)
+    assert set(LINKS) == {loss.link for loss in BUILT_IN}
+
+
+class Absolute(Loss):
+    """A loss that a user defines."""
+
+    def value(self, raw, y):
+        return np.sqrt(1 + (raw - y) ** 2).sum(axis=1)
+
+    def gradient(self, raw, y):
+        return (raw - y) / np.sqrt(1 + (raw - y) ** 2)
+
+
+def test_losses_of_users_are_refused_in_a_sentence():
     X, y = regression(100)
-    y = rng.poisson(np.exp(y)).astype(float)
-    own = RFNNRegressor(5, loss=loss, quantile=0.8).fit(X, y)._loss
-    raw, target = rng.normal(size=(50, 1)), y[:50, None]
-    theirs = value(own, torch.tensor(raw), torch.tensor(target)).numpy()
-    moved = value(own, torch.tensor(raw + 0.3), torch.tensor(target)).numpy()
-    np.testing.assert_allclose(
-        moved - theirs, own.value(raw + 0.3, target) - own.value(raw, target)
-    )
+    model = RFNNRegressor(10, loss=Absolute(), random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="loss Absolute cannot be used in PyTorch"):
+        model.to_torch()
+    with pytest.raises(ValueError, match="loss Absolute cannot be used in PyTorch"):
+        fine_tune(model, X, y, random_state=0)
 
 
 def test_mistakes_are_refused_in_a_sentence():
@@ -176,21 +241,21 @@ def test_automatic_models_are_trained_too_centres_and_all():
     )
     assert min(tuned.fine_tuning_) <= tuned.fine_tuning_[0]
     module = NetworkModule(model.network_)
-    value = module(torch.from_numpy(model.encode(X[:20]))).sum()
-    gradients = torch.autograd.grad(value, list(module.parameters()))
+    total = module(torch.from_numpy(model.encode(X[:20]))).sum()
+    gradients = torch.autograd.grad(total, list(module.parameters()))
     assert all(torch.isfinite(g).all() for g in gradients)
     assert any(name.endswith("centres") for name, _ in module.named_parameters())
     # Away from the centres: where rows nearly meet them, the model rounds distances to 0.
     check(tuned, regression(300, seed=1)[0])
 
 
-def test_what_the_fit_said_of_its_rows_goes_with_it():
+def test_training_discards_what_the_fit_measured_on_its_rows():
     X, y = regression(200)
     model = RFRBoostRegressor(features=("swim",), n_bags=2, random_state=0).fit(X, y)
     tuned = fine_tune(model, X, y - 2 * X[:, 0], n_epochs=3, random_state=0)
     assert tuned.network_ is not model.network_
     assert not hasattr(tuned, "oof_score_")
-    with pytest.raises(ValueError, match="trained since"):
+    with pytest.raises(ValueError, match="trained in PyTorch since"):
         tuned.predict_interval(X)
     assert model.predict_interval(X).shape == (200, 2)
 

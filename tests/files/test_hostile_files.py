@@ -6,6 +6,7 @@ import os
 import pickle
 import struct
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from safetensors.numpy import save
 
 import rfrboost
 from rfrboost import ModelFileError, RFRBoostClassifier, RFRBoostRegressor, SWIMFeatures
+from rfrboost._estimators.fitted import ClassTargets
 from rfrboost._files.container import LARGEST_HEADER, checksum, to_json
 
 
@@ -199,6 +201,15 @@ def negative_smoothing(state, arrays):
     arrays["fitted.loss.smoothing"] = -arrays["fitted.loss.smoothing"]
 
 
+def falling_levels(state, arrays):
+    state["loss"] = {
+        "kind": "Quantiles",
+        "level": {"array": "fitted.loss.level"},
+        "smoothing": {"array": "fitted.loss.smoothing"},
+    }
+    arrays["fitted.loss.level"] = np.array([0.9, 0.1])
+
+
 def another_array(state, arrays):
     state["network"]["mean"]["array"] = "fitted.target_scale.shift"
 
@@ -228,6 +239,7 @@ def entry(where, key, value):
         (entry("target_scale", "scale", 10**400), "scale should be a positive number"),
         (entry("target_scale", "scale", 0.0), "scale should be a positive number"),
         (entry("loss", "level", 1.0), "level should be a number between 0 and 1"),
+        (falling_levels, "level should rise between 0 and 1"),
         (negative_smoothing, "smoothing should be positive"),
     ],
 )
@@ -439,7 +451,8 @@ def test_a_folder_and_a_pipe_are_no_files(tmp_path):
 def test_more_names_than_a_header_holds_are_refused_when_saving(path):
     X, y = classification(20, 3)
     model = RFRBoostClassifier(0).fit(X, y)
-    model.classes_ = np.array([c * 2**23 for c in "abc"], dtype=object)
-    with pytest.raises(ModelFileError, match="take more room than a header has"):
+    labels = np.array([c * 2**23 for c in "abc"], dtype=object)
+    model._fitted = replace(model._fitted, targets=ClassTargets(labels))
+    with pytest.raises(ModelFileError, match="need a larger header"):
         model.save(path)
     assert not path.exists()

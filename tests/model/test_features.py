@@ -1,4 +1,7 @@
-"""Random features: SWIM's defining equations, distributions, samplers of one's own."""
+"""Random features: SWIM's defining equations, distributions, samplers written by a user."""
+
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,8 +20,9 @@ from rfrboost import (
     RFRBoostRegressor,
     SWIMFeatures,
 )
-from rfrboost._model.features import DenseFeatures
-from rfrboost._model.samplers import IID, SWIM, Fourier
+from rfrboost._model.features import DenseFeatures, DifferentiableFeatures, rounding_of
+from rfrboost._model.network import LayerFeatures
+from rfrboost._model.samplers import IID, SWIM, Columns, Fourier, SparseSWIM, is_axis_aligned
 from rfrboost._numerics.blas import squared_distances
 
 
@@ -127,8 +131,30 @@ def test_single_precision_is_refused_where_it_would_lose_digits():
     assert fine.astype(np.float32, 1e9).dtype == np.float64
 
 
+def test_the_facts_of_dense_features_follow_their_weights():
+    features = DenseFeatures(np.ones((4, 6), np.float32), "tanh")
+    assert (features.width, features.bound, features.dtype) == (6, 1.0, np.float32)
+    other = replace(features, weights=np.ones((4, 7)), activation="relu")
+    assert (other.width, other.bound, other.dtype) == (7, np.inf, np.float64)
+    again = pickle.loads(pickle.dumps(other))
+    assert (again.width, again.bound, again.dtype) == (7, np.inf, np.float64)
+    assert repr(DenseFeatures(np.ones((1, 1)), "tanh")) == (
+        "DenseFeatures(weights=array([[1.]]), activation='tanh')"
+    )
+
+
+def test_the_features_of_a_layer_are_of_both_maps():
+    of_phi = DenseFeatures(np.ones((4, 6), np.float32), "tanh")
+    of_x = DenseFeatures(np.ones((3, 5)), "relu")
+    both = LayerFeatures(of_phi, of_x)
+    assert both.maps == (of_phi, of_x)
+    assert (both.width, both.bound, both.dtype) == (11, np.inf, np.float64)
+    assert LayerFeatures(of_phi, None).dtype == np.float32
+    assert LayerFeatures(of_phi, of_phi, added=True).width == 6
+
+
 class RandomSigns:
-    """A sampler of a user's, with the two documented methods."""
+    """A sampler written by a user, with the two documented methods."""
 
     def n_rows(self, n_features):
         return 1
@@ -139,7 +165,7 @@ class RandomSigns:
 
 
 class Bumps:
-    """A map of a user's, with all that FeatureMap lists."""
+    """A feature map written by a user, with the members of FeatureMap and no others."""
 
     bound, dtype = 1.0, np.dtype(float)
 
@@ -161,6 +187,25 @@ class BumpSampler:
         return Bumps(Z)
 
 
+def test_optional_members_may_be_missing():
+    plain, dense = Bumps(np.zeros((3, 2))), DenseFeatures(np.full((2, 3), 3.0), "tanh")
+    np.testing.assert_array_equal(rounding_of(plain), [1, 1, 1])
+    np.testing.assert_array_equal(rounding_of(dense), [4, 4, 4])
+    assert isinstance(dense, DifferentiableFeatures)
+    assert not isinstance(plain, DifferentiableFeatures)
+    assert is_axis_aligned(SparseSWIM(0.5, "tanh"))
+    assert not is_axis_aligned(SWIM(0.5, "tanh"))
+    assert not is_axis_aligned(BumpSampler())
+    assert not is_axis_aligned(Columns(3))
+
+
+def test_a_map_may_say_how_inaccurate_it_is():
+    class Inaccurate(Bumps):
+        rounding = 100.0
+
+    np.testing.assert_array_equal(rounding_of(Inaccurate(np.zeros((3, 2)))), [100, 100, 100])
+
+
 OWN = {
     "rbf sampler": RBFSampler(n_components=15),
     "nystroem": Nystroem(n_components=15),
@@ -174,7 +219,7 @@ OWN = {
 
 @pytest.mark.parametrize("features", OWN.values(), ids=OWN)
 def test_arbitrary_random_features(features):
-    """A promise of the paper: any features will do."""
+    """The paper promises that any features can be used."""
     X, y = regression(300)
     model = RFRBoostRegressor(3, features=features, n_features=(15, 15), random_state=0).fit(X, y)
     linear = RFRBoostRegressor(0).fit(X, y)

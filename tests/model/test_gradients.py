@@ -1,4 +1,4 @@
-"""Derivatives in the inputs: against differences of predictions, for every kind of model."""
+"""Derivatives in the inputs equal differences of predictions, for every kind of model."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from rfrboost._model.network import GRADIENT_ROWS
 
 
 def fresh_rows(columns=4):
-    """Rows that are no training rows: there the features of relu networks have their corners."""
+    """Rows that are not in training, where the features of relu networks would have corners."""
     return regression(n=20, columns=columns, seed=1)[0]
 
 
@@ -64,7 +64,7 @@ def test_with_the_poisson_loss_it_is_the_slope_of_the_logarithm():
     np.testing.assert_allclose(model.input_gradient(X[:20]), expected, atol=1e-5)
 
 
-def test_every_row_has_its_own_gradient_whatever_comes_with_it():
+def test_the_gradient_of_a_row_does_not_depend_on_the_other_rows():
     X, y = classification(n=GRADIENT_ROWS + 50)
     model = RFRBoostClassifier(**SMALL).fit(X, y)
     whole = model.input_gradient(X)
@@ -79,7 +79,7 @@ def test_a_wide_model_in_single_precision_has_the_same_slopes():
     np.testing.assert_allclose(model.input_gradient(X[:20]), expected, atol=2e-2)
 
 
-def test_columns_that_say_nothing_have_next_to_no_gradient():
+def test_irrelevant_columns_have_a_small_gradient():
     X, y = regression(n=2000, columns=8)
     model = RFRBoostRegressor(n_layers=4, random_state=0).fit(X, y)
     sizes = np.sqrt((model.input_gradient(X) ** 2).mean(axis=0))

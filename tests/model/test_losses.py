@@ -1,25 +1,32 @@
 """Losses: derivatives, convexity, starting points, ranges; and the line search along them."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from numpy.random import default_rng
 from scipy.optimize import minimize_scalar
 
+from rfrboost._model.loss import LINKS, Link, Loss, robust_spread, weighted_quantile
 from rfrboost._model.losses import (
+    BUILT_IN,
     BinaryLogLoss,
     Huber,
-    Loss,
     Poisson,
     Quantile,
+    Quantiles,
     SoftmaxLogLoss,
     SquaredError,
-    weighted_quantile,
+    fitted_loss,
+    is_built_in,
+    loss_names,
+    named_loss,
 )
 from rfrboost._paper.line_search import minimize_convex
 
 
 class LogCosh(Loss):
-    """A loss of a user's: value and gradient only."""
+    """A loss that a user defines: value and gradient only."""
 
     def value(self, raw, y):
         return np.sum(np.logaddexp(raw - y, y - raw), axis=1)
@@ -32,6 +39,7 @@ LOSSES = {
     "squared": SquaredError(),
     "huber": Huber(0.7),
     "quantile": Quantile(0.8, 0.3),
+    "quantiles": Quantiles(np.array([0.2, 0.9]), 0.3),
     "poisson": Poisson(),
     "binary": BinaryLogLoss(),
     "softmax": SoftmaxLogLoss(),
@@ -41,8 +49,10 @@ LOSSES = {
 
 def data(name: str, n: int = 40):
     rng = default_rng(0)
-    d = {"squared": 2, "softmax": 4}.get(name, 1)
+    d = {"squared": 2, "quantiles": 2, "softmax": 4}.get(name, 1)
     raw, y = rng.standard_normal((n, d)), rng.standard_normal((n, d))
+    if name == "quantiles":
+        y = y[:, :1]
     if name == "poisson":
         y = rng.poisson(2.0, (n, d)).astype(float)
     if name == "binary":
@@ -91,7 +101,7 @@ def test_losses_are_convex(name):
     assert (middle <= 0.5 * (loss.value(raw, y) + loss.value(raw + move, y)) + 1e-12).all()
 
 
-@pytest.mark.parametrize("name", [n for n in LOSSES if n not in ("user", "huber", "quantile")])
+@pytest.mark.parametrize("name", ["squared", "poisson", "binary", "softmax"])
 def test_the_start_is_the_best_constant(name):
     loss, (_, y, _) = LOSSES[name], data(name)
     w = default_rng(1).uniform(0.5, 2, len(y))
@@ -166,3 +176,88 @@ def test_the_line_search_stops_where_there_is_no_minimum():
     """Separable data: the slope never turns, the answer is far out but finite."""
     alpha = minimize_convex(lambda a: (-np.exp(-a), np.exp(-a)))
     assert 1.0 < alpha < 1e3
+
+
+def test_every_built_in_loss_is_among_those_tested():
+    assert {type(loss) for loss in LOSSES.values() if is_built_in(loss)} == set(BUILT_IN)
+
+
+def test_built_in_losses_have_tags_names_and_links_of_their_own():
+    assert len({loss.tag for loss in BUILT_IN}) == len(BUILT_IN)
+    names = [loss.name for loss in BUILT_IN if loss.name is not None]
+    assert sorted(names) == ["huber", "poisson", "quantile", "squared_error"]
+    assert loss_names() == set(names)
+    assert set(LINKS) == set(get_args(Link)) == {loss.link for loss in BUILT_IN}
+
+
+def test_a_class_derived_from_a_built_in_loss_is_not_built_in():
+    class Own(Huber):
+        pass
+
+    assert is_built_in(Huber(1.0))
+    assert not is_built_in(Own(1.0))
+    assert not is_built_in(LogCosh())
+
+
+def test_names_stand_for_losses_and_objects_for_themselves():
+    for name in loss_names():
+        assert named_loss(name, 0.5).name == name
+    assert named_loss("quantile", 0.3) == Quantile(0.3)
+    several = named_loss("quantile", [0.3, 0.6])
+    assert type(several) is Quantiles
+    np.testing.assert_array_equal(several.level, [0.3, 0.6])
+    own = LogCosh()
+    assert named_loss(own, 0.5) is own
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "quantile", LogCosh()])
+def test_levels_are_checked_whatever_the_loss(loss):
+    with pytest.raises(ValueError, match="each larger than the one before"):
+        named_loss(loss, (0.9, 0.1))
+
+
+def test_named_losses_take_their_scale_from_the_targets():
+    rng = default_rng(0)
+    y, w = rng.standard_normal((50, 2)) * [1.0, 30.0], rng.uniform(0.5, 2.0, 50)
+    spread = robust_spread(y, w)
+    assert spread.shape == (2,)
+    huber = fitted_loss("huber", 0.5, 0.1, 7.0, y, w)
+    np.testing.assert_array_equal(huber.delta, 1.345 * spread)
+    quantile = fitted_loss("quantile", 0.8, 0.1, 7.0, y, w)
+    assert quantile.level == 0.8
+    np.testing.assert_array_equal(quantile.smoothing, 0.1 * spread)
+    several = fitted_loss("quantile", (0.1, 0.9), 0.1, 7.0, y[:, :1], None)
+    assert type(several) is Quantiles
+    np.testing.assert_array_equal(several.smoothing, 0.1 * robust_spread(y[:, :1], np.ones(50)))
+    assert fitted_loss("squared_error", 0.5, 0.1, 7.0, y, w) == SquaredError()
+
+
+def test_losses_given_as_objects_keep_their_scale_in_units_of_y():
+    y = default_rng(0).standard_normal((50, 1))
+    assert fitted_loss(Huber(2.0), 0.5, 0.1, 4.0, y, None) == Huber(0.5)
+    assert fitted_loss(Quantile(0.8, 2.0), 0.5, 0.1, 4.0, y, None) == Quantile(0.8, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "outputs"),
+    [
+        (SquaredError(), {1, 2, 3}),
+        (Poisson(), {1, 2, 3}),
+        (Huber(1.0), {1, 2, 3}),
+        (Huber(np.ones(3)), {3}),
+        (Quantile(0.5, 1.0), {1, 2, 3}),
+        (Quantile(0.5, np.ones(2)), {2}),
+        (Quantiles(np.array([0.1, 0.5, 0.9]), np.ones(1)), {3}),
+        (Quantiles(np.array([0.1, 0.9]), np.ones(2)), set()),
+        (BinaryLogLoss(), {1}),
+        (SoftmaxLogLoss(), {2, 3}),
+    ],
+    ids=str,
+)
+def test_losses_know_how_many_outputs_their_fields_suit(loss, outputs):
+    assert {d for d in (1, 2, 3) if loss.accepts(d)} == outputs
+
+
+def test_only_several_levels_say_that_they_share_one_target():
+    assert [loss for loss in BUILT_IN if loss.several_levels] == [Quantiles]
+    assert not LogCosh().several_levels

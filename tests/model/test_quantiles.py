@@ -132,7 +132,7 @@ def test_an_automatic_fit_knows_its_levels_out_of_fold(fitted):
     model = fitted["automatic"]
     assert model.oof_prediction_.shape == (200, 3)
     assert (np.diff(model.oof_prediction_, axis=1) >= 0).all()
-    scaled = model._loss.score(model.oof_prediction_, y[:, None], None)
+    scaled = model._fitted.loss.score(model.oof_prediction_, y[:, None], None)
     assert model.oof_score_ == pytest.approx(scaled, abs=1e-9)
     below = (y[:, None] <= model.oof_prediction_).mean(axis=0)
     np.testing.assert_allclose(below, LEVELS, atol=0.08)
@@ -148,7 +148,7 @@ def test_levels_are_saved_and_loaded(name, fitted, tmp_path):
     assert loaded.quantile == LEVELS
 
 
-def test_a_list_or_an_array_of_levels_is_as_good_as_a_tuple(tmp_path):
+def test_levels_may_be_a_tuple_a_list_or_an_array(tmp_path):
     X, y = skewed(60)
     answers = []
     for levels in (LEVELS, list(LEVELS), np.array(LEVELS)):
@@ -183,6 +183,6 @@ def test_a_table_of_one_target_is_one_target():
     assert model.fit(X, y[:, None]).score(X, y[:, None]) == model.fit(X, y).score(X, y)
 
 
-def test_gradients_have_a_column_a_level(fitted):
+def test_gradients_have_a_column_for_each_level(fitted):
     X, _ = skewed(5)
     assert fitted["network"].input_gradient(X).shape == (5, 3, 3)

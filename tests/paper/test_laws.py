@@ -162,7 +162,7 @@ def test_the_greedy_objective_never_rises(name, learning_rate):
         .fit(X, y)
     )
     objectives = [
-        np.mean(np.sum((y - prediction) ** 2, axis=1)) / model._target_scale.scale**2
+        np.mean(np.sum((y - prediction) ** 2, axis=1)) / model._fitted.targets.scale.scale**2
         + model.l2_head * np.sum(head.W**2)
         for prediction, head in zip(model.staged_predict(X), model.network_.heads, strict=True)
     ]
@@ -270,7 +270,9 @@ def test_the_representation_is_what_the_head_sees():
     np.testing.assert_allclose(RFRBoostRegressor(0).fit(X, y).transform(X), X, rtol=1e-12)
     phi = model.transform(X) - model.network_.mean
     raw = phi @ model.network_.heads[-1].W + model.network_.heads[-1].b
-    np.testing.assert_allclose(model._target_scale.grow(raw)[:, 0], model.predict(X), rtol=1e-10)
+    np.testing.assert_allclose(
+        model._fitted.targets.scale.grow(raw)[:, 0], model.predict(X), rtol=1e-10
+    )
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

@@ -1,4 +1,4 @@
-"""Hard data, every kind of estimator, and what a sound answer is."""
+"""Tables that are hard to fit, every kind of estimator, and checks that a fitted model is sound."""
 
 import re
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def assert_finite(values: Array, shape: tuple[int, ...], what: str) -> None:
 
 
 def assert_sound_regressor(model: Any, X: Array, y: Array) -> None:
-    """Predictions after every layer and the representation are finite numbers."""
+    """Predictions after every layer, the representation and the history must be finite numbers."""
     prediction = model.predict(X)
     assert_finite(prediction, y.shape, "predict")
     for stage in model.staged_predict(X):
@@ -50,7 +50,7 @@ def assert_sound_regressor(model: Any, X: Array, y: Array) -> None:
 
 
 def assert_sound_classifier(model: Any, X: Array, y: Array) -> None:
-    """Probabilities are probabilities, and labels are labels that were seen."""
+    """Probabilities must be valid, and predicted labels must be among the training labels."""
     probabilities = model.predict_proba(X)
     assert_finite(probabilities, (len(X), len(model.classes_)), "predict_proba")
     assert (probabilities >= 0).all()
@@ -62,7 +62,7 @@ def assert_sound_classifier(model: Any, X: Array, y: Array) -> None:
 
 
 def plain(n: int = N, d: int = 3, outputs: int = 0, seed: int = 0) -> Data:
-    """Ordinary rows with a signal in them; ``outputs=0`` makes y a vector."""
+    """Ordinary rows whose targets depend on X; ``outputs=0`` makes y a vector."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     Y = np.sin(X @ rng.standard_normal((d, max(outputs, 1)))) + 0.1 * rng.standard_normal((n, 1))
@@ -70,7 +70,7 @@ def plain(n: int = N, d: int = 3, outputs: int = 0, seed: int = 0) -> Data:
 
 
 def with_columns(*columns: float | Array, n: int = N) -> Data:
-    """Ordinary rows, and further columns beside them."""
+    """Ordinary rows with these columns added."""
     X, y = plain(n)
     return np.column_stack([X, *(np.broadcast_to(c, n) for c in columns)]), y
 
@@ -97,7 +97,7 @@ def repeated(rows: int, times: int) -> Data:
 
 
 def clashing() -> Data:
-    """Equal rows with unequal targets: no function fits them."""
+    """Equal rows with unequal targets, which no function fits."""
     X, y = plain()
     return np.ones_like(X[:, :1]) * np.repeat([0.0, 1.0], N // 2)[:, None], y
 
@@ -142,7 +142,7 @@ HARD: dict[str, Callable[[], Data]] = {
 }
 
 
-# Too large for a loss that works in the units of y: refused, with the way out.
+# The refusal of targets too large for a loss that works in the units of y.
 UNITS_OF_Y = re.compile(r"y holds values as large as .* Rescale y, or use loss='squared_error'")
 
 
@@ -213,11 +213,11 @@ REGRESSORS: dict[str, Callable[[float], Any]] = {
 
 
 def in_range(model: Any, y: Array) -> Array:
-    """Counts for Poisson, whose range the other targets are outside of."""
+    """Targets that the model's loss accepts: for Poisson they must not be negative."""
     return np.abs(y) if model.loss == "poisson" else y
 
 
-# Every estimator without a penalty, which is hardest; with one, an estimator of each kind.
+# Every estimator is fitted without a penalty, which is hardest; these also with one.
 PENALISED = ["gradient", "greedy dense", "greedy diagonal", "huber", "poisson", "gaussian Φ₀"]
 
 
@@ -225,7 +225,7 @@ TABLE = [(name, 0.0) for name in REGRESSORS] + [(name, 1e-3) for name in PENALIS
 
 
 def labels(y: Array) -> Array:
-    """Three classes of unequal size; two where there are but two rows."""
+    """Three classes of unequal size, or two classes if there are only two rows."""
     rank = np.argsort(np.argsort(y if y.ndim == 1 else y[:, 0]))
     return np.minimum(rank * 5 // len(rank), 2) if len(rank) > 2 else rank
 
@@ -250,7 +250,7 @@ HARD_CLASSES: dict[str, Callable[[], Data]] = {
         for name, data in HARD.items()
         if "target" not in name and "output" not in name and "y" not in name.split()
     },
-    "every row a class of its own": lambda: (plain(6)[0], np.arange(6)),
+    "as many classes as rows": lambda: (plain(6)[0], np.arange(6)),
     "classes with one row": lambda: (plain()[0], np.r_[0, 1, 2, np.full(N - 3, 3)]),
     "one row against the rest": lambda: (plain()[0], np.arange(N) == 0),
     "separable": lambda: (plain()[0], plain()[0][:, 0] > 0),

@@ -1,4 +1,4 @@
-"""What becomes of each kind of column: numbers with wild values, dates, levels, holes."""
+"""What becomes of each kind of column: numbers with outliers, dates, levels, missing values."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -12,8 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rfrboost._tables.encoder import Scaling, squash, stack
-from rfrboost._tables.fit import size_of
-from rfrboost._tables.statistics import fit_scale, indicator_scale, is_prepared, quantile
+from rfrboost._tables.statistics import (
+    fit_scale,
+    indicator_scale,
+    is_standardised,
+    quantile,
+    size_of,
+)
 from rfrboost._tables.table import read_column, text
 
 
@@ -22,9 +27,9 @@ def numbers(x, w=None):
     return fitted(np.asarray(x, dtype=float)[:, None], np.arange(len(x)), w)[1][:, 0]
 
 
-def prepared(x):
+def looks_standardised(x):
     """Whether a column by itself is taken for standardised."""
-    return x.min() < x.max() and is_prepared([size_of(x, None)])
+    return x.min() < x.max() and is_standardised([size_of(x, None)])
 
 
 # Numbers
@@ -34,26 +39,26 @@ def test_what_is_standardised_stays_as_it_is():
     x = np.random.default_rng(0).normal(size=(2000, 3))
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     np.testing.assert_array_equal(fitted(x, x[:, 0])[1], x)
-    # Also what was clipped, as far as it is centred; in other units all is scaled.
+    # Clipped columns too, as long as they are centred; in other units everything is scaled.
     np.testing.assert_array_equal(fitted(x.clip(-2, 2), x[:, 0])[1], x.clip(-2, 2))
     assert np.abs(fitted(100 * x, x[:, 0])[1] - x).mean() < 0.003
     assert np.abs(fitted(x + 3, x[:, 0])[1] - x).mean() < 0.003
 
 
-def test_one_wild_value_and_nothing_is_taken_for_standardised():
+def test_with_one_outlier_no_column_is_taken_for_standardised():
     x = np.random.default_rng(0).normal(size=(2000, 3))
     x[5, 1] = 400.0
     assert np.abs(fitted(x, x[:, 0])[1]).max() < 60
 
 
-def test_a_wild_value_stays_alone():
+def test_an_outlier_does_not_move_the_other_values():
     """With StandardScaler the other 999 would all be at −0.03."""
     x = 40 + 9 * np.random.default_rng(0).normal(size=1000)
-    wild = x.copy()
-    wild[7] = 1e12
+    outlying = x.copy()
+    outlying[7] = 1e12
     others = np.arange(1000) != 7
-    assert np.abs(numbers(wild) - numbers(x))[others].max() < 0.05
-    assert numbers(x)[others].max() < numbers(wild)[7] < 60
+    assert np.abs(numbers(outlying) - numbers(x))[others].max() < 0.05
+    assert numbers(x)[others].max() < numbers(outlying)[7] < 60
 
 
 def test_a_column_that_is_nearly_always_zero_is_scaled_by_the_rest():
@@ -73,7 +78,7 @@ def test_numbers_keep_their_order_and_units_do_not_matter(x, exponent):
     scaled = np.ldexp(x, exponent)
     same_digits = (np.ldexp(scaled, -exponent) == x).all() and np.abs(scaled).max() < 1e60
     # One column of numbers may happen to look standardised, in some units.
-    if same_digits and not (prepared(x) or prepared(scaled)):
+    if same_digits and not (looks_standardised(x) or looks_standardised(scaled)):
         np.testing.assert_allclose(numbers(scaled), encoded, rtol=1e-9, atol=1e-9)
 
 
@@ -111,18 +116,18 @@ def test_indicators_are_scaled_as_numbers_are(ones):
     np.testing.assert_allclose(a, b, atol=1e-12)
 
 
-def test_holes_take_the_median_and_an_indicator_where_there_were_any():
+def test_missing_values_become_the_median_and_get_an_indicator():
     X = np.array([[1.0, 1], [2, 2], [3, 3], [np.nan, 9]] * 3)
     encoder, encoded = fitted(X, np.arange(12.0))
     assert encoder.names_out == ("x0", "x1", "x0 missing")
     assert encoded[3, 0] == encoded[1, 0]
     assert len(set(encoded[:3, 2])) == 1
     assert encoded[3, 2] > encoded[0, 2]
-    # A hole where there was none in training is the median of 1, 2, 3, 9.
+    # In a column without missing values in training they become the median of 1, 2, 3, 9.
     assert np.array_equal(encoder([[1, None]]), encoder([[1.0, 2.5]]))
 
 
-def test_constant_columns_are_dropped_but_not_their_holes():
+def test_constant_columns_are_dropped_but_not_their_missing_values():
     encoder, _ = fitted(np.array([[5.0, 5, 1], [5, np.nan, 2]] * 3), np.arange(6.0))
     assert encoder.names_out == ("x2", "x1 missing")
 
@@ -137,18 +142,18 @@ def test_columns_that_are_missing_together_share_an_indicator():
     assert (encoded[9:, 4] < 0).all()
 
 
-@pytest.mark.parametrize(("rare", "told"), [(2, ()), (3, ("x0 missing",))])
-def test_holes_that_are_too_rare_to_learn_from_have_no_indicator(rare, told):
+@pytest.mark.parametrize(("rare", "added"), [(2, ()), (3, ("x0 missing",))])
+def test_missing_values_too_rare_to_learn_from_have_no_indicator(rare, added):
     x = np.arange(40.0)[:, None]
     x[:rare] = np.nan
-    assert fitted(x, np.arange(40.0))[0].names_out == ("x0", *told)
+    assert fitted(x, np.arange(40.0))[0].names_out == ("x0", *added)
     nearly_all = np.where(np.arange(40) < rare, np.arange(40.0), np.nan)[:, None]
-    assert fitted(nearly_all, np.arange(40.0))[0].names_out == ("x0", *told)
+    assert fitted(nearly_all, np.arange(40.0))[0].names_out == ("x0", *added)
     # Whole weights are rows.
     w = np.ones(38)
     w[0] = rare
     few = np.where(np.arange(38) < 1, np.nan, np.arange(38.0))[:, None]
-    assert fitted(few, np.arange(38.0), w)[0].names_out == ("x0", *told)
+    assert fitted(few, np.arange(38.0), w)[0].names_out == ("x0", *added)
 
 
 def test_scaling_fills_before_it_scales():
@@ -199,7 +204,7 @@ def test_durations_are_seconds():
     assert read_column(pl.Series([timedelta(1), None]), "").numbers()[0] == 86400
 
 
-def test_what_is_neither_is_refused():
+def test_cells_of_no_kind_are_refused():
     for cells in (pd.Series([b"a"]), pd.Series([[1]]), np.array([b"a"]), np.array([1j])):
         with pytest.raises(TypeError, match=r"Column 'c' .* argument must be a string, a number"):
             read_column(cells, "Column 'c'")
@@ -215,7 +220,7 @@ def test_equal_cells_have_equal_texts():
 # Dates
 
 
-def test_dates_are_instants_in_whatever_zone_and_unit():
+def test_dates_are_the_same_instants_in_every_zone_and_unit():
     winter = datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=5)))
     noon = pd.Series([winter, None])
     expected = datetime(2024, 1, 1, 7, tzinfo=UTC).timestamp()

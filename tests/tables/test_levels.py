@@ -1,4 +1,4 @@
-"""Categories: which levels get columns, and what target encodings know."""
+"""Categories: which levels get columns, and what target encodings learn from targets."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,12 @@ import pytest
 from example_tables import fitted, many_levels
 
 from rfrboost._tables.fit import ranks
-from rfrboost._tables.statistics import FEWEST_ROWS, MOST_INDICATORS, cross_fitted, target_means
+from rfrboost._tables.statistics import (
+    FEWEST_ROWS,
+    MOST_INDICATORS,
+    cross_fitted,
+    target_means,
+)
 
 
 def levels(cells, at):
@@ -46,7 +51,7 @@ def test_two_levels_take_one_column_and_others_are_average():
     assert encoded[0, 0] < encoded[2, 0] == encoded[3, 0] == 0 < encoded[1, 0]
 
 
-def test_numbers_as_levels_stay_the_same_levels_when_holes_turn_them_into_floats():
+def test_numbers_as_levels_stay_the_same_when_missing_values_turn_them_into_floats():
     encoder, encoded = levels([1, 2, 3] * 5, [1, 1.0, "1", None])
     assert encoder.names_out == ("c=1", "c=2", "c=3")
     assert np.array_equal(encoded[0], encoded[1])
@@ -111,7 +116,7 @@ def test_a_training_row_does_not_see_its_own_target():
         assert np.array_equal(cross_fitted(codes, 5, changed, None, folds)[i], before[i])
 
 
-def test_target_means_are_shrunk_by_as_much_as_pays():
+def test_target_means_are_shrunk_towards_the_true_effects():
     """Nearer to the true effects than level means and than the mean of all."""
     rng = np.random.default_rng(0)
     effects = rng.normal(size=200)

@@ -1,4 +1,4 @@
-"""Laws of the encoder: any table becomes finite numbers, in one way, whatever it came in."""
+"""Laws of the encoder: any table becomes finite numbers, the same for every form of the table."""
 
 import tracemalloc
 
@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from rfrboost import _table
 from rfrboost._files.container import pack, unpack
 from rfrboost._files.schema import ModelFileError
 from rfrboost._files.tables import ENCODER
+from rfrboost._tables.table import from_sparse
 
 
 def targets(n):
@@ -30,7 +30,7 @@ def test_any_table_becomes_finite_numbers(table, data):
     assert len(set(encoder.names_out)) == encoder.width
     assert np.isfinite(encoded).all()
     assert np.array_equal(encoded, encoder(as_pandas(table)))
-    # And so do rows that were not there, holes where there were none among them.
+    # So do new rows, with missing values in columns that had none in training.
     rows = data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=4))
     other = as_objects(chosen(table, rows))
     other[data.draw(st.integers(0, len(rows) - 1))] = None
@@ -143,8 +143,16 @@ def test_what_cannot_be_read_is_refused_by_name():
     for bad, error, words in (
         ({"size": [1.0, np.inf, 0.0]}, ValueError, "'size' of X holds infinity"),
         ({"size": [1.0, -1e70, 0.0]}, ValueError, "'size' of X holds values as large as 1e\\+70"),
-        ({"size": ["1", "2", "3"]}, ValueError, "'size' held numbers in fit and holds levels now"),
-        ({"when": [1, 2, 3]}, ValueError, "'when' held dates in fit and holds numbers now"),
+        (
+            {"size": ["1", "2", "3"]},
+            ValueError,
+            "'size' held numbers in fit and holds text or categories now: .*pandas.to_numeric",
+        ),
+        (
+            {"when": [1, 2, 3]},
+            ValueError,
+            "'when' held dates in fit and holds numbers now: .*pandas.to_datetime",
+        ),
         ({"size": [{}, 1, 2]}, TypeError, "'size' holds a dict; .*argument must be a string"),
         ({"size": [1j, 1, 2]}, TypeError, "'size' .* complex"),
     ):
@@ -168,14 +176,22 @@ def test_a_table_without_anything_that_varies_is_one_column_of_zeros():
     assert encoder(pd.DataFrame({"a": [5], "b": ["y"], "c": ["z"]})).tolist() == [[0.0]]
 
 
-def test_sparse_matrices_are_numbers(monkeypatch):
+def test_sparse_matrices_are_numbers():
     X = sparse.random(40, 5, 0.3, random_state=np.random.default_rng(0), format="csr")
     encoder, encoded = fitted(X, targets(40))
     assert np.array_equal(encoded, fitted(X.toarray(), targets(40))[1])
     assert np.array_equal(encoder(X.tocoo()), encoded)
-    monkeypatch.setattr(_table, "LARGEST_DENSE", 8 * 40 * 5 - 1)
+
+
+def test_sparse_matrices_that_are_too_large_are_refused():
+    X = sparse.random(40, 5, 0.3, random_state=np.random.default_rng(0), format="csr")
+    size = 8 * 40 * 5
+    assert from_sparse(X, largest_bytes=size).shape == (40, 5)
     with pytest.raises(ValueError, match="sparse and would take"):
-        encoder(X)
+        from_sparse(X, largest_bytes=size - 1)
+    # 2²⁰ by 2⁹ numbers are 4 GiB, twice what is allowed by default.
+    with pytest.raises(ValueError, match=r"would take 4\.0 GiB .* the 2 GiB allowed"):
+        fitted(sparse.csr_matrix((2**20, 2**9)), targets(2**20))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, bool])

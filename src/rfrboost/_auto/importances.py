@@ -1,5 +1,12 @@
-"""How much each column matters to an automatic fit, by its own input gradients."""
+"""How much each column matters to a model: shares of its mean squared input gradient.
 
+:func:`gradient_shares` is the only formula. An automatic fit calls it through :func:`importances`
+with gradients at 64 training rows; :mod:`rfrboost.inspection` calls it for single networks with
+gradients at given rows. The shares say what the model responds to locally, not what its score
+would lose without a column: permutation importance says that.
+"""
+
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import cast
 
@@ -13,12 +20,10 @@ from rfrboost._numerics.blas import product
 from rfrboost._numerics.threads import side_by_side
 from rfrboost._typing import Array, Indices
 
-# Rows whose gradients say how much each column matters.
+# Rows, drawn by weight, at which gradients are taken.
 IMPORTANCE_ROWS = 64
-
-
-# Into how many equal parts they are cut, for threads to share, from so many entries of X on: small
-# parts take longer side by side than one after the other, because each call waits for the lock.
+# Threads share these rows in 4 equal parts if X has at least 2**17 entries. With fewer entries,
+# threads take longer than one loop, because each call waits for Python's lock.
 PARTS = 4
 
 
@@ -26,11 +31,10 @@ WORTHWHILE = 2**17
 
 
 def importances(network: Network, X: Array, w: Array | None, sources: Indices) -> Array | None:
-    """Each column's share of the mean squared input gradient, in units of its own deviation.
+    """Each encoded column's share of the mean squared input gradient, over a sample of rows.
 
-    ``sources`` says what each column is made of. Columns of one source vary together: what they
-    count for, summed over them, is the variance of the model's linear part in all of them, so
-    that it does not matter how a source was encoded. None where some features have no derivative.
+    ``X`` are the encoded rows (n, D), ``w`` their weights, and ``sources`` (D,) says which column
+    of the table each encoded column was made from. None if some features have no derivative.
     """
     maps = [m for layer in network.layers for m in layer.features.maps]
     if not all(hasattr(m, "pullback") for m in maps):
@@ -45,25 +49,59 @@ def importances(network: Network, X: Array, w: Array | None, sources: Indices) -
     # In parts whatever the number of threads, so that it changes no bit.
     cut = np.split(rows, PARTS if X.size >= WORTHWHILE else 1)
     parts = side_by_side(lambda part: input_gradient(narrow, X[part]), cut)
-    gradient = np.concatenate(parts) * deviation[:, None]
-    gradient /= np.abs(gradient).max() or 1.0
-    moved = gradient.copy()
+    correlations = source_correlations(X, w, mean, deviation, sources)
+    return gradient_shares(np.concatenate(parts), deviation, correlations)
+
+
+def source_correlations(
+    X: Array, w: Array | None, mean: Array, deviation: Array, sources: Indices
+) -> Iterator[tuple[Indices, Array]]:
+    """For each source of several encoded columns: which columns, and how these correlate."""
     for source in np.flatnonzero(np.bincount(sources) > 1):
         own = np.flatnonzero(sources == source)
         Z = (X[:, own] - mean[own]) / np.where(deviation[own] > 0, deviation[own], 1.0)
         weighted = Z if w is None else Z * w[:, None]
-        correlation = product(Z.T, weighted) / (len(X) if w is None else w.sum())
+        yield own, product(Z.T, weighted) / (len(X) if w is None else w.sum())
+
+
+def gradient_shares(
+    gradients: Array, deviations: Array, correlations: Iterable[tuple[Indices, Array]] = ()
+) -> Array:
+    """Shares (D,) of the columns in the mean squared input gradient; they add up to 1.
+
+    With g_j the derivative by column j times the column's standard deviation, a column alone in
+    its source counts Σ g_j² over rows and outputs. Columns of one source vary together: with
+    their correlation matrix R column j counts Σ g_j (R g)_j. Summed over the source that is the
+    variance of the model's linear part in it, however the source was encoded. A single column's
+    count may then be negative, the sum over its source may not.
+
+    Parameters
+    ----------
+    gradients : array of shape (n, D, d)
+        Derivatives of the d outputs by the D columns at n rows.
+    deviations : array of shape (D,)
+        The columns' standard deviations.
+    correlations : pairs of (columns, matrix), optional
+        For each source of several columns, their places and their correlation matrix.
+    """
+    gradient = gradients * deviations[:, None]
+    # The largest is 1, so that squares neither overflow nor vanish.
+    gradient /= np.abs(gradient).max() or 1.0
+    moved = gradient.copy()
+    for own, correlation in correlations:
         moved[:, own] = np.einsum("jk,nkd->njd", correlation, gradient[:, own])
     shares = (gradient * moved).sum(axis=(0, 2))
     return shares / (shares.sum() or 1.0)
 
 
 def averaged(network: Network) -> Network:
-    """The same predictions by a Φ that is their mean over members already, and so is narrower.
+    """An ensemble's network with the same predictions and d columns in Φ instead of d per member.
 
-    Nothing of such a network depends on Φ, so the head may as well come first.
+    Each layer's step is multiplied by the head's W first, which averages over members. That is
+    allowed because an ensemble's features read x and never Φ.
     """
-    W, first = network.heads[-1].W, cast(DenseFeatures, network.initial)
+    W = network.heads[-1].W
+    first = cast(DenseFeatures, network.initial)
     unit = frozen(np.eye(W.shape[1]))
     layers = []
     for layer in network.layers:

@@ -13,7 +13,7 @@ from rfrboost._estimators.base import NetworkEstimator
 
 def lazily(model: NetworkEstimator, method: str, X: Any) -> Any:
     """``model.method(X)`` of a collection: an array for an array, a series or frame for a frame."""
-    check_is_fitted(model, "network_")
+    check_is_fitted(model)
     example = blank(model, method)
     # As the result of a task the model is sent to every worker once.
     shared = delayed(model, pure=False)
@@ -38,12 +38,13 @@ def blank(model: Any, method: str) -> np.ndarray:
     if method == "predict" and is_classifier(model):
         classes: np.ndarray = model.classes_
         return classes[:0]
+    fitted = model._model()
     if method == "transform":
-        return np.empty((0, model._n_features_out))
-    outputs = len(model.network_.heads[-1].b)
+        return np.empty((0, fitted.width))
+    outputs = fitted.n_outputs
     if method == "predict_proba":
         return np.empty((0, max(outputs, 2)))
-    return np.empty(0) if model._one_output() else np.empty((0, outputs))
+    return np.empty(0) if fitted.targets.one_output else np.empty((0, outputs))
 
 
 def predicted(X: Any, model: Any, method: str) -> np.ndarray:

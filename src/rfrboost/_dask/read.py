@@ -18,9 +18,8 @@ from rfrboost._dask.chunks import DaskChunks
 from rfrboost._dask.cluster import Call, Cluster, Futures
 from rfrboost._dask.partitions import Partitions, applied
 from rfrboost._numerics.sizes import SIZES, Sizes
-from rfrboost._rows.chunks import Sums
+from rfrboost._rows.chunks import NEGLIGIBLE_WEIGHT, Sums
 from rfrboost._rows.streamed import INPUTS, Arrays, rows_of_arrays, stacked
-from rfrboost._rows.units import NEGLIGIBLE_WEIGHT, check_extent
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,6 @@ def open_partitions(
     chunks = cut_anew(cluster, read, lengths, bool(source.weighted), sizes)
     if source.weighted:
         chunks.set("w", scaled_weights, -exponent)
-    largest = np.maximum(chunks.facts.x_high, -chunks.facts.x_low)
-    check_extent(largest, None if source.encoder else source.names)
     return chunks
 
 

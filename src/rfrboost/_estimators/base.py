@@ -1,226 +1,157 @@
-"""An estimator around a network: validation, warm starts, history, and no mathematics."""
+"""The estimator around a fitted network: what all regressors and classifiers share.
 
-from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
+Estimators hold parameters, documentation and validation, and no mathematics. ``fit`` turns its
+arguments into a :class:`~rfrboost._estimators.problem.Problem`, which one of three routes turns
+into a :class:`~rfrboost._estimators.fitted.Fitted`; everything else asks that object.
+"""
+
+import os
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfrboost._auto.conformal import Calibration
-from rfrboost._auto.fit import AutoFit, fit_auto
-from rfrboost._auto.importances import importances
-from rfrboost._blocks.held_out import HeldOutRows, HeldOutStopping
-from rfrboost._blocks.reader import BlockArrays
-from rfrboost._estimators.checks import Data, refuse_validation
-from rfrboost._estimators.exporting import ExportedEstimator
-from rfrboost._estimators.inputs import encode_fit, read_again, read_arrays, read_table_and_target
-from rfrboost._estimators.large import large_recipe
-from rfrboost._estimators.parameters import is_auto
-from rfrboost._estimators.plan import MOST_LAYERS, is_automatic, plan_for
-from rfrboost._estimators.progress import Progress
-from rfrboost._model.history import LayerRecord, in_units
-from rfrboost._model.losses import Loss
+from rfrboost._blocks.row_blocks import RowBlocks
+from rfrboost._estimators.fitted import Fitted
+from rfrboost._estimators.parameters import Parameters
+from rfrboost._estimators.problem import Request
+from rfrboost._estimators.routes import fit_arrays, fit_blocks
 from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes
-from rfrboost._paper.boost import Recipe, boost
-from rfrboost._rows.chunks import Chunks, InMemory
-from rfrboost._rows.units import check_inputs
-from rfrboost._tables.encoder import Encoder
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array
 
 
-def checked_weights(sample_weight: Any, X: Any) -> Array | None:
-    """Weights as finite numbers, one a row, if there are any."""
-    if sample_weight is None:
-        return None
-    w = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (w < 0).any():
-        raise ValueError("sample_weight has negative entries; weights must be zero or positive.")
-    return w
+class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """An estimator whose fitted state is one :class:`~rfrboost._estimators.fitted.Fitted`."""
 
-
-class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ExportedEstimator):
-    """An estimator whose fitted state is a :class:`~rfrboost._model.network.Network`."""
-
-    network_: Network
-    history_: list[dict[str, float]]
-    _seed: int
-    _loss: Loss
-    _encoder: Encoder | None = None
-    _calibration: Calibration | None = None
+    _task: ClassVar[str]
+    _fitted: Fitted | None = None
     #: how many rows are taken at a time; only tests set others
     _sizes: Sizes = SIZES
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> Self:
+        """Fit the model. If that fails or is interrupted, the estimator stays as it was.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+            Arrays, sparse matrices, pandas or polars data frames: finite numbers or, for an
+            automatic fit, any columns (see ``preprocess``). Or :class:`~rfrboost.RowBlocks`, which
+            hold everything else too.
+        y : array-like of shape (n_samples,) or, for regression, (n_samples, d)
+            Numbers, one target or several; for classification, labels of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights. If ``n_layers`` is a number, a weight of 2 equals repeating the row; in an
+            automatic fit it does too, except that repeated rows may be held out apart.
+        X_val, y_val : array-like, optional
+            Validation rows for an automatic fit: one member is then fitted to all of X and y, these
+            rows decide when it stops, and there are no out-of-fold predictions.
+
+        Returns
+        -------
+        self
+        """
+        request = Request(self, self._task, self._parameters(), self._sizes, self._fitted)
+        if not isinstance(X, RowBlocks):
+            self._fitted = fit_arrays(request, X, y, sample_weight, X_val, y_val)
+            return self
+        if any(other is not None for other in (y, sample_weight, X_val, y_val)):
+            raise ValueError(
+                "RowBlocks hold the targets and weights themselves: call fit(blocks), without y, "
+                "sample_weight, X_val or y_val."
+            )
+        self._fitted = fit_blocks(request, X)
+        return self
+
+    def _parameters(self) -> Parameters:
+        """All parameters of a fit; those that the estimator has, with its values."""
+        return Parameters(**self.get_params(deep=False))
+
+    def _model(self) -> Fitted:
+        """What the last fit left, or a NotFittedError."""
+        check_is_fitted(self)
+        assert self._fitted is not None
+        return self._fitted
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._fitted is not None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._encodes_tables()
+        tags.input_tags.sparse = self._encodes_tables()
+        return tags
+
+    def _encodes_tables(self) -> bool:
+        """Whether X may be any table, which ``fit`` learns to encode."""
+        return False
+
+    @property
+    def network_(self) -> Network:
+        """The fitted model: frozen arrays."""
+        return self._model().network
+
+    @property
+    def history_(self) -> list[dict[str, float]]:
+        """A record per layer."""
+        return self._model().history
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        return self._model().inputs.n_columns
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the columns of X, if all of them are text."""
+        return self._known(self._model().inputs.names, "feature_names_in_")
+
+    @feature_names_in_.setter
+    def feature_names_in_(self, names: np.ndarray | None) -> None:
+        # Explainers set this to None on copies of a model, to call it with arrays.
+        fitted = self._model()
+        self._fitted = replace(fitted, inputs=replace(fitted.inputs, names=names))
+
+    @property
+    def feature_importances_(self) -> Array:
+        """The columns' shares, of an ensemble."""
+        return self._known(self._model().importances, "feature_importances_")
+
+    @property
+    def oof_prediction_(self) -> Array:
+        """Out-of-fold predictions of the training rows, of an ensemble."""
+        return self._known(self._model().oof_prediction, "oof_prediction_")
+
+    @property
+    def oof_score_(self) -> float:
+        """The score of the out-of-fold predictions, of an ensemble."""
+        return self._known(self._model().oof_score, "oof_score_")
+
+    @property
+    def fine_tuning_(self) -> list[float]:
+        """The held-out loss of every epoch, of a model that was trained on in PyTorch."""
+        return self._known(self._model().fine_tuning, "fine_tuning_")
+
+    def _known(self, value: Any, name: str) -> Any:
+        """A fitted attribute, or an AttributeError where this fit has none."""
+        if value is None:
+            raise AttributeError(f"This {type(self).__name__} has no {name} after its fit.")
+        return value
 
     @property
     def _n_features_out(self) -> int:
         """How many columns ``transform`` gives, as scikit-learn asks for it."""
-        return len(self.network_.heads[-1].W)
-
-    def _recipe(self, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int) -> Recipe:
-        """The recipe that the parameters describe."""
-        raise NotImplementedError
-
-    def _fit_network(
-        self, data: Data, loss: Loss, scale: float, fitted: Network | None
-    ) -> AutoFit | None:
-        """Fit automatically, or a single network from the start, or add layers to a fitted one.
-
-        Returns what an automatic fit has to say beyond its network.
-        """
-        names = getattr(self, "feature_names_in_", None)
-        # What an encoder wrote is of size one, and its columns have other names.
-        check_inputs(data.X, None if names is None or self._encoder else list(names))
-        if not is_automatic(self, len(data.y)):
-            refuse_validation(data)
-            parts = max(self.n_layers, 1) if getattr(self, "sample_splitting", False) else 1
-            self._fit_single(
-                InMemory(data.X, data.y, data.w, parts, self._sizes), loss, scale, fitted
-            )
-            return None
-        seed = self._seed_for(None)
-        plan = plan_for(self, loss, scale, is_classifier(self), seed)
-        watch = self._watch([], MOST_LAYERS, scale, loss)
-        fit = fit_auto(data.X, data.y, data.w, data.validation, plan, watch)
-        # Of every family the layers that were kept; those tried after them are forgotten.
-        history = [asdict(in_units(r, scale, loss.degree or 0)) for r in fit.rounds]
-        self._keep(fit.network, history, seed, loss)
-        sources = self._sources(data.X.shape[1])
-        shares = importances(fit.network, data.X, data.w, sources)
-        if shares is not None:
-            by_column = np.bincount(sources, shares, self.n_features_in_)
-            self.feature_importances_ = np.maximum(by_column, 0.0)
-        return fit
-
-    def _fit_single(
-        self,
-        chunks: Chunks,
-        loss: Loss,
-        scale: float,
-        fitted: Network | None,
-        held: HeldOutRows | None = None,
-    ) -> None:
-        """Fit a single network, wherever its rows are, until the rows held out say stop, if any."""
-        seed = self._seed_for(fitted)
-        history = [] if fitted is None else list(self.history_)
-        shape = (chunks.facts.n_rows, len(chunks.facts.x_low))
-        if held is None:
-            recipe = self._recipe(loss, scale, *shape, seed)
-            watch = self._watch(history, recipe.n_layers, scale, loss)
-            network = boost(chunks, recipe, fitted, watch)
-        else:
-            recipe = large_recipe(self, loss, scale, *shape, seed)
-            watch = self._watch(history, recipe.n_layers, scale, loss)
-            stopping = HeldOutStopping(held, loss, self.max_seconds)
-            network = stopping.kept(boost(chunks, recipe, fitted, watch, stopping))
-        self._keep(network, history[: len(network.layers)], seed, loss)
-
-    def _describe(self, source: BlockArrays) -> None:
-        """After a fit: the columns there were, as scikit-learn has it, and how they are encoded."""
-        self.n_features_in_, self._encoder = source.n_columns or 0, source.encoder
-        self.__dict__.pop("feature_names_in_", None)
-        if source.names is not None:
-            self.feature_names_in_ = np.array(source.names, dtype=object)
-
-    def _seed_for(self, fitted: Network | None) -> int:
-        """A seed for a new model, or that of the one that layers are added to."""
-        random = check_random_state(self.random_state)
-        return int(random.randint(2**31 - 1)) if fitted is None else self._seed
-
-    def _keep(
-        self, network: Network, history: list[dict[str, float]], seed: int, loss: Loss
-    ) -> None:
-        """Take on a fitted network; what was known of another is forgotten."""
-        for name in ("oof_prediction_", "oof_score_", "feature_importances_", "_calibration"):
-            self.__dict__.pop(name, None)
-        self.network_, self.history_, self._seed, self._loss = network, history, seed, loss
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = self._prepares()
-        return tags
-
-    def _sources(self, width: int) -> Indices:
-        """For every column that the network sees, the number of the column it is made of."""
-        return (
-            np.arange(width) if self._encoder is None else np.array(self._encoder.sources, np.intp)
-        )
-
-    def _watch(
-        self, history: list[dict[str, float]], n_layers: int, scale: float, loss: Loss
-    ) -> Callable[[LayerRecord], None]:
-        """Keeps a record of every layer in the units of y, and shows it if asked."""
-        progress = Progress(type(self).__name__, n_layers, getattr(self, "verbose", 0))
-
-        def watch(record: LayerRecord) -> None:
-            record = in_units(record, scale, loss.degree or 0)
-            history.append(asdict(record))
-            progress(record)
-
-        return watch
-
-    def _fitted_before(self, n_columns: int, n_outputs: int) -> Network | None:
-        """The network that ``warm_start`` adds layers to, if there is one and it still fits."""
-        fitted: Network | None = getattr(self, "network_", None)
-        if fitted is None or not getattr(self, "warm_start", False):
-            return None
-        if is_auto(self.n_layers):
-            raise ValueError(
-                "warm_start adds layers up to a number, so n_layers must be one, not 'auto'."
-            )
-        if len(fitted.mean) != n_columns:
-            raise ValueError(
-                f"X has {n_columns} features but the last fit had {len(fitted.mean)}, so "
-                "warm_start cannot go on from it. Set warm_start=False to start afresh."
-            )
-        if self.sample_splitting:
-            raise ValueError(
-                "warm_start cannot add layers under sample_splitting, which shares the rows out "
-                "among a number of layers fixed beforehand. Set one of the two to False."
-            )
-        if self.n_layers < len(fitted.layers):
-            raise ValueError(
-                f"n_layers={self.n_layers} is less than the {len(fitted.layers)} layers already "
-                "fitted, and warm_start only adds layers. Raise n_layers, or set warm_start=False."
-            )
-        if len(fitted.heads[-1].b) != n_outputs:
-            raise ValueError(
-                "y has another number of outputs or classes than in the last fit, so warm_start "
-                "cannot go on from it. Set warm_start=False to start afresh."
-            )
-        return fitted
-
-    def _prepares(self) -> bool:
-        """Whether tables are encoded here; a single network takes X as it is."""
-        automatic = is_auto(getattr(self, "n_layers", 0))
-        return automatic and getattr(self, "preprocess", None) is not None
-
-    def _read(
-        self, X: Any, y: Any, sample_weight: Any, task: str
-    ) -> tuple[Array, np.ndarray, Array | None]:
-        """What ``fit`` is given: X as numbers, y, and weights."""
-        self._encoder = None
-        if not self._prepares():
-            X, y = read_arrays(self, X, y, task)
-        else:
-            X, y = read_table_and_target(self, X, y, task)
-        w = checked_weights(sample_weight, y)
-        if task == "classification":
-            y = column_or_1d(y, warn=True)
-            check_classification_targets(y)
-        if self._prepares():
-            self._encoder, X = encode_fit(X, y, w, task)
-        return X, y, w
-
-    def _checked(self, X: Any) -> Array:
-        check_is_fitted(self, "network_")
-        X = read_again(self, X, self._encoder)
-        names = getattr(self, "feature_names_in_", None)
-        check_inputs(X, None if names is None or self._encoder else list(names))
-        return X
+        return self._model().width
 
     def transform(self, X: Any) -> Array:
         """The learned representation Φ_T(x).
@@ -233,8 +164,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Export
         -------
         ndarray of shape (n_samples, D)
         """
-        X = self._checked(X)
-        return self.network_.transform(X)
+        fitted = self._model()
+        return fitted.network.transform(fitted.inputs.read(self, X))
 
     def input_gradient(self, X: Any) -> Array:
         """How the prediction at each row changes with its inputs: exact derivatives.
@@ -252,24 +183,126 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Export
         ndarray of shape (n_samples, n_features_in), or (n_samples, n_features_in, d) if the model
         has several outputs or more than two classes
         """
-        table, X = X, self._checked(X)
-        gradient = self._output_scale() * input_gradient(self.network_, X)
-        if self._encoder is not None:
-            gradient = self._encoder.pull(table, gradient)
-        return gradient[:, :, 0] if self._one_output() else gradient
+        fitted = self._model()
+        encoded = fitted.inputs.read(self, X)
+        gradient = fitted.targets.scale.scale * input_gradient(fitted.network, encoded)
+        if fitted.inputs.encoder is not None:
+            gradient = fitted.inputs.encoder.pull(X, gradient)
+        return gradient[:, :, 0] if fitted.targets.one_output else gradient
 
-    def _output_scale(self) -> float:
-        """What one unit of the raw prediction is in units of y."""
-        return 1.0
+    def encode(self, X: Any) -> Array:
+        """X as the network sees it: the numbers that preprocessing makes of a table.
 
-    def _one_output(self) -> bool:
-        """Whether predictions have one number a row."""
-        return len(self.network_.heads[-1].b) == 1
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
 
-    def _raw(self, X: Any) -> Array:
-        X = self._checked(X)
-        return self.network_.raw(X)
+        Returns
+        -------
+        ndarray of shape (n_samples, D)
+            X itself, in double precision, for a model that takes X as it is.
+        """
+        return np.asarray(self._model().inputs.read(self, X), dtype=float)
 
-    def _staged_raw(self, X: Any) -> list[Array]:
-        X = self._checked(X)
-        return self.network_.staged_raw(X)
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, for :func:`rfrboost.load`.
+
+        The file holds arrays (safetensors) and a JSON header, and no pickle: loading it runs no
+        code. A loaded model predicts the same bits, and ``warm_start`` can add layers to it. Needs
+        the package safetensors (``pip install 'rfrboost[files]'``).
+
+        Parameters
+        ----------
+        path : str or path
+            Replaced at once if it exists; if anything goes wrong it stays as it was.
+
+        Raises
+        ------
+        ModelFileError
+            If a parameter is an object that files cannot hold: a loss, sampler or transformer that
+            is not rfrboost's own, or a RandomState.
+        """
+        from rfrboost._files.io import save_estimator
+
+        save_estimator(self, path)
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None, *, dtype: str = "float32") -> Any:
+        """The fitted model for ONNX runtimes, preprocessing included.
+
+        Its inputs are one tensor of shape (n, 1) for every column of the data frame that it was
+        fitted on and makes use of, under the column's name: numbers (booleans too) with NaN for
+        missing values, categories as text, with "" for missing values. A model fitted on an array
+        of numbers has one input ``X``. :meth:`onnx_inputs` makes them of a table. Regressors give
+        ``variable``, classifiers ``label`` and ``probabilities``. Dates are refused. Needs the
+        package onnx (``pip install 'rfrboost[onnx]'``).
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write the model; replaced at once if it exists.
+        dtype : {"float32", "float64"}, default="float32"
+            The type of numbers that come in. float32 is what runtimes are usually fed with; a
+            column whose values differ in the eighth digit (coordinates, times) needs float64.
+
+        Returns
+        -------
+        onnx.ModelProto
+        """
+        fitted = self._model()
+        from rfrboost._files.atomic import write_atomically
+
+        try:
+            from rfrboost._export.onnx.model import onnx_model
+        except ImportError as error:
+            raise ImportError(
+                "to_onnx needs the package onnx: pip install 'rfrboost[onnx]'."
+            ) from error
+        model = onnx_model(fitted, type(self).__name__, number_type(dtype))
+        if path is not None:
+            write_atomically(path, model.SerializeToString())
+        return model
+
+    def onnx_inputs(self, X: Any, *, dtype: str = "float32") -> dict[str, np.ndarray]:
+        """A table as the inputs of the model that :meth:`to_onnx` gives.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        dtype : {"float32", "float64"}, default="float32"
+            As in :meth:`to_onnx`.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
+        fitted = self._model()
+        from rfrboost._export.onnx.inputs import inputs_of
+
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return inputs_of(fitted.inputs).feed(X, number_type(dtype))
+
+    def to_torch(self) -> Any:
+        """The fitted model as a PyTorch module, in double precision.
+
+        ``module(torch.from_numpy(model.encode(X)))`` is ``predict(X)`` with a column per output, or
+        ``predict_proba(X)``; ``module.network`` gives raw predictions. All weights are parameters.
+        To train them and get an estimator back, see :func:`rfrboost.torch.fine_tune`. Needs PyTorch
+        (``pip install 'rfrboost[torch]'``).
+
+        Returns
+        -------
+        torch.nn.Module
+        """
+        fitted = self._model()
+        try:
+            from rfrboost._export.torch.model import PredictionModule
+        except ImportError as error:
+            raise ImportError("to_torch needs PyTorch: pip install 'rfrboost[torch]'.") from error
+        return PredictionModule(fitted)
+
+
+def number_type(dtype: str) -> np.dtype[Any]:
+    """The type that a ``dtype`` argument names."""
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype should be float32 or float64, not {dtype!r}.")
+    return np.dtype(dtype)

@@ -1,16 +1,94 @@
-"""RFRBoostClassifier: its parameters and their documentation."""
+"""Classifiers: targets that are labels, and ``RFRBoostClassifier`` with its parameters."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
+import numpy as np
+from sklearn.base import ClassifierMixin
 
-from rfrboost._estimators.intervals import TrustedClassifier
-from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, recipe_for
-from rfrboost._model.losses import Loss
-from rfrboost._paper.boost import Recipe
+from rfrboost._estimators.base import NetworkEstimator
+from rfrboost._estimators.fitted import ClassTargets
+from rfrboost._estimators.intervals import check_coverage, class_sets_of
+from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, is_auto
+from rfrboost._typing import Array
 
 
-class RFRBoostClassifier(TrustedClassifier):
+class NetworkClassifier(ClassifierMixin, NetworkEstimator):
+    """Classification on top of a network: one logit for two classes, softmax for more."""
+
+    _task = "classification"
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The class labels, sorted."""
+        targets = self._model().targets
+        assert isinstance(targets, ClassTargets)
+        return targets.classes
+
+    def decision_function(self, X: Any) -> Array:
+        """Logits: of shape (n_samples,) for two classes, (n_samples, n_classes) for more.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        """
+        fitted = self._model()
+        raw = fitted.network.raw(fitted.inputs.read(self, X))
+        return raw[:, 0] if raw.shape[1] == 1 else raw
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        fitted = self._model()
+        return fitted.loss.predict(fitted.network.raw(fitted.inputs.read(self, X)))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._labels(self.predict_proba(X))
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """Class probabilities after 0, 1, …, T layers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        """
+        fitted = self._model()
+        for raw in fitted.network.staged_raw(fitted.inputs.read(self, X)):
+            yield fitted.loss.predict(raw)
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Predicted classes after 0, 1, …, T layers; the last equals ``predict(X)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        """
+        for probabilities in self.staged_predict_proba(X):
+            yield self._labels(probabilities)
+
+    def _labels(self, probabilities: Array) -> np.ndarray:
+        return self.classes_[np.argmax(probabilities, axis=1)]
+
+
+class RFRBoostClassifier(NetworkClassifier):
     """Random feature representation boosting for classification.
 
     With its defaults an ensemble that needs no tuning, as :class:`RFRBoostRegressor` describes.
@@ -63,20 +141,12 @@ class RFRBoostClassifier(TrustedClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BOOST_CONSTRAINTS,
-        "strategy": [StrOptions({"gradient"})],
-        "step_matrix": [StrOptions({"dense"})],
-        "loss": [StrOptions({"log_loss"})],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = BOOST_CONSTRAINTS
 
     def __init__(
         self,
         n_layers: int | str = "auto",
         *,
-        strategy: str = "gradient",
-        step_matrix: str = "dense",
-        loss: str = "log_loss",
         features: Any = "auto",
         n_features: int | tuple[int, int] | str = "auto",
         feature_scale: float | str = "auto",
@@ -99,9 +169,6 @@ class RFRBoostClassifier(TrustedClassifier):
         verbose: int = 0,
     ) -> None:
         self.n_layers = n_layers
-        self.strategy = strategy
-        self.step_matrix = step_matrix
-        self.loss = loss
         self.features = features
         self.n_features = n_features
         self.feature_scale = feature_scale
@@ -123,5 +190,33 @@ class RFRBoostClassifier(TrustedClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _recipe(self, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int) -> Recipe:
-        return recipe_for(self, loss, scale, n_rows, n_columns, seed)
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Sets of classes that hold the right one for a share ``coverage`` of new rows.
+
+        Of an ensemble only. A class is left out if the members give it less probability than they
+        gave the right classes of all but a share of the rows they held out (cross-conformal
+        prediction; with ``X_val`` in ``fit``, split conformal from those rows). Judging classes by
+        their probability gives the smallest sets on average (least ambiguous sets; Sadinle, Lei
+        and Wasserman, 2019); it promises nothing for each class by itself. The most probable
+        class is always in, so that no set is empty, and where it is right more often than
+        ``coverage`` so is the set.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        coverage : float, default=0.9
+            Between 0 and 1, both excluded. Where there are too few rows to tell, sets hold all
+            classes.
+
+        Returns
+        -------
+        ndarray of bool, of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_coverage(coverage)
+        fitted = self._model()
+        X = fitted.inputs.read(self, X)
+        return class_sets_of(fitted, X, coverage, is_auto(self.n_layers))
+
+    def _encodes_tables(self) -> bool:
+        return self.n_layers == "auto" and self.preprocess is not None

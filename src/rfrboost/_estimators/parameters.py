@@ -1,47 +1,39 @@
-"""From estimator parameters to a recipe: names become objects, and clashes become errors."""
+"""The parameters of all estimators: legal values, and what "auto" means in each route of a fit.
 
+The routes:
+
+``single``
+    ``n_layers`` is a number: one network by the paper's algorithms.
+``ensemble``
+    ``n_layers="auto"``: members of several families, chosen by cross-validation. Fewer than
+    ``FEWEST_ROWS`` rows are too few to hold any out; they get a single network with the defaults
+    of that column.
+``large``
+    ``n_layers="auto"`` and more than 50,000 rows that are not in memory (row blocks, Dask): one
+    network in the learned metric that held-out rows stop.
+
+:data:`DEFAULTS` is the only table of what "auto" stands for and of which parameters have no effect
+in a route, where they are refused; the documentation shows it.
+"""
+
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from rfrboost._model.features import CHOICES
-from rfrboost._model.losses import (
-    Huber,
-    Loss,
-    Poisson,
-    Quantile,
-    Quantiles,
-    SquaredError,
-    checked_levels,
-    weighted_mean,
-    weighted_quantile,
-)
-from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler, SparseSWIM, TransformerSampler
-from rfrboost._paper.boost import PowerSchedule, Recipe
-from rfrboost._paper.steps import GradientStep, GreedyStep, StepRule
-from rfrboost._typing import Array
-
-
-def is_auto(value: object) -> bool:
-    """Whether a parameter is left to the data."""
-    return isinstance(value, str) and value == "auto"
-
+from rfrboost._model.loss import Loss
+from rfrboost._model.losses import loss_names
 
 # Upper ends far beyond use, so that products with them stay finite.
 NONNEGATIVE = Interval(Real, 0, 1e100, closed="both")
-
-
 POSITIVE = Interval(Real, 0, 1e30, closed="right")
-
-
 WIDTH = Interval(Integral, 1, None, closed="left")
-
-
+AUTO = StrOptions({"auto"})
 NAMED_FEATURES = StrOptions({"swim", "sparse", "gaussian", "uniform", "fourier"})
-
+LOSSES = StrOptions(loss_names())
 
 FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "features": [
@@ -54,9 +46,10 @@ FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "activation": [StrOptions(CHOICES)],
 }
 
-
-AUTO = StrOptions({"auto"})
-
+REGRESSION_CONSTRAINTS: dict[str, list[Any]] = {
+    "loss": [LOSSES, Loss],
+    "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
+}
 
 BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     **FEATURE_CONSTRAINTS,
@@ -82,205 +75,189 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-# Over how much of y's spread the pinball loss is rounded: in a single network, in an ensemble.
-SINGLE_ROUNDING, ENSEMBLE_ROUNDING = 1e-3, 0.32
+@dataclass(frozen=True)
+class Parameters:
+    """All parameters that a fit may have; an estimator that lacks one has the value given here.
+
+    They are documented in :class:`~rfrboost.RFRBoostRegressor`.
+    """
+
+    n_layers: int | str = "auto"
+    strategy: str = "gradient"
+    step_matrix: str = "dense"
+    loss: str | Loss = "squared_error"
+    quantile: Any = 0.5
+    features: Any = "auto"
+    n_features: Any = "auto"
+    feature_scale: Any = "auto"
+    pair_sampling: str = "gradient"
+    activation: str = "tanh"
+    initial: Any = "identity"
+    initial_scale: float | None = None
+    hidden_dim: int | None = None
+    learning_rate: Any = "auto"
+    l2_head: Any = "auto"
+    l2_step: Any = "auto"
+    normalize: bool = False
+    metric: str = "auto"
+    preprocess: str | None = "auto"
+    n_bags: int = 5
+    max_seconds: float | None = None
+    sample_splitting: bool = False
+    random_state: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+    #: whether the number of layers is left to the data
+    automatic: bool = field(init=False)
+    #: whether tables are encoded; a single network takes X as it is
+    prepares: bool = field(init=False)
+    #: the runs that rows are cut into for sample splitting, one per layer; otherwise 1
+    parts: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        automatic = is_auto(self.n_layers)
+        splits = self.sample_splitting and not automatic
+        object.__setattr__(self, "automatic", automatic)
+        object.__setattr__(self, "prepares", automatic and self.preprocess is not None)
+        object.__setattr__(self, "parts", max(int(self.n_layers), 1) if splits else 1)
 
 
-DEFAULT_HIDDEN_DIM = 512
+def is_auto(value: object) -> bool:
+    """Whether a parameter is left to the data."""
+    return isinstance(value, str) and value == "auto"
 
 
-# What "auto" stands for in a single network of the paper, which has nothing to choose by.
-CAREFUL: dict[str, Any] = {
-    "n_layers": 6,
-    "features": "swim",
-    "n_features": (512, 512),
-    "feature_scale": 0.5,
-    "learning_rate": 0.5,
-    "l2_head": 1e-3,
-    "l2_step": 1e-2,
-    "metric": "identity",
+SINGLE = "single"
+ENSEMBLE = "ensemble"
+LARGE = "large"
+ROUTES = (SINGLE, ENSEMBLE, LARGE)
+
+# Fewer rows than this are too few to hold any out.
+FEWEST_ROWS = 50
+# The families of members: boosted ones of dense and of sparse neurons, and kernel members.
+BUMPS = "bumps"
+FAMILIES = ("swim", "sparse", BUMPS)
+
+
+@dataclass(frozen=True)
+class ByTask:
+    """A default that differs between regression and classification."""
+
+    regression: Any
+    classification: Any
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Feature scales: that of the ensemble's first three layers, and that of the others."""
+
+    first: float
+    later: float
+
+
+@dataclass(frozen=True)
+class ShareOfRows:
+    """Half as many features as rows, within bounds."""
+
+    least: int
+    most: int
+
+    def of(self, n_rows: int) -> int:
+        """The number of features for a table of this many rows."""
+        return int(np.clip(n_rows // 2, self.least, self.most))
+
+
+class NoEffect:
+    """A parameter that has no effect in a route, and is refused there unless it is left alone."""
+
+    def __repr__(self) -> str:
+        return "no effect"
+
+
+NO_EFFECT = NoEffect()
+
+# Reasons for the values that are not the paper's:
+# - The ensemble's step penalties: one for noisy tables, one for less noisy ones, both fitted side by
+#   side and weighted in the end. Labels are noisier than numbers, because a label says only on which
+#   side of a boundary a row lies.
+# - Feature scales: regression wants straighter neurons (0.5), but not in the first layers: straight
+#   ones cannot see inputs that matter only together, and where no layer helps, a fit would end
+#   before it knew of them.
+# - Penalties of large fits are small, because noise averages out over many rows; still smaller ones
+#   stop earlier where targets are noisy.
+# - The linear members' penalties go from almost none to nearly a constant.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "n_layers": {SINGLE: 6, ENSEMBLE: 40, LARGE: 40},
+    "features": {SINGLE: "swim", ENSEMBLE: FAMILIES, LARGE: "swim"},
+    "n_features": {SINGLE: (512, 512), ENSEMBLE: ShareOfRows(64, 512), LARGE: (512, 512)},
+    "feature_scale": {
+        SINGLE: 0.5,
+        ENSEMBLE: ByTask(Scales(0.7, 0.5), Scales(0.7, 0.7)),
+        LARGE: 0.5,
+    },
+    "learning_rate": {SINGLE: 0.5, ENSEMBLE: 0.6, LARGE: 0.6},
+    "l2_head": {SINGLE: 1e-3, ENSEMBLE: tuple(10.0 ** np.arange(-5, 1.6, 0.5)), LARGE: 1e-5},
+    "l2_step": {SINGLE: 1e-2, ENSEMBLE: ByTask((1e-3, 1e-6), (1e-2, 1e-4)), LARGE: 1e-4},
+    "metric": {SINGLE: "identity", ENSEMBLE: "agop", LARGE: "agop"},
+    "preprocess": {SINGLE: None, ENSEMBLE: "auto", LARGE: "auto"},
+    "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
+    "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
+    "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "initial": {SINGLE: "identity", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "initial_scale": {SINGLE: None, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "hidden_dim": {SINGLE: None, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "normalize": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "sample_splitting": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "warm_start": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+}
+
+NAMES = {
+    SINGLE: "a single network (n_layers a number)",
+    ENSEMBLE: "the ensemble (n_layers='auto')",
+    LARGE: "an automatic fit of more than 50,000 rows in blocks or partitions",
+}
+REMEDIES = {
+    SINGLE: "Set n_layers='auto'",
+    ENSEMBLE: "Set n_layers to a number",
+    LARGE: "Pass arrays in memory, or set n_layers to a number",
 }
 
 
-def careful(params: Any) -> SimpleNamespace:
-    """The parameters of an estimator, fixed numbers where they say "auto"."""
-    values = params.get_params(deep=False)
-    left = {name: v for name, v in CAREFUL.items() if is_auto(values[name])}
-    return SimpleNamespace(**{**values, **left})
+def resolved(parameters: Parameters, route: str, task: str) -> Parameters:
+    """The parameters of a fit, with the route's defaults in place of "auto"."""
+    left_to_us = {}
+    for own in fields(parameters):
+        if own.name in DEFAULTS and is_auto(getattr(parameters, own.name)):
+            default = DEFAULTS[own.name][route]
+            if isinstance(default, ByTask):
+                default = default.regression if task == "regression" else default.classification
+            left_to_us[own.name] = default
+    return replace(parameters, **left_to_us)
 
 
-def sampler_for(
-    features: Any, scale: Any, activation: str, pair_sampling: str = "gradient"
-) -> Sampler:
-    """The sampler a ``features`` parameter stands for."""
-    named: dict[str, Sampler] = {
-        "swim": SWIM(scale, activation, pair_sampling),
-        "sparse": SparseSWIM(scale, activation),
-        "gaussian": IID(scale, activation, "gaussian"),
-        "uniform": IID(scale, activation, "uniform"),
-        "fourier": Fourier(scale),
-    }
-    if isinstance(features, str):
-        return named[features]
-    return features if hasattr(features, "sample") else TransformerSampler(features)
-
-
-def quantile_loss(quantile: Any, smoothing: float | Array) -> Loss:
-    """The pinball loss at one level, or at several."""
-    if np.ndim(quantile) == 0:
-        return Quantile(quantile, smoothing)
-    return Quantiles(checked_levels(quantile), smoothing)
-
-
-def loss_for(name: str | Loss, quantile: Any) -> Loss:
-    """The regression loss a ``loss`` parameter stands for."""
-    named = {
-        "squared_error": SquaredError(),
-        "huber": Huber(),
-        "quantile": quantile_loss(quantile, SINGLE_ROUNDING),
-        "poisson": Poisson(),
-    }
-    return named[name] if isinstance(name, str) else name
-
-
-def fitted_loss(
-    name: str | Loss, quantile: Any, rounding: float, scale: float, y: Array, w: Array | None
-) -> Loss:
-    """The loss in units of the scaled target ``y``, its own scale taken from y where it has one.
-
-    Huber's δ is 1.345 robust standard deviations of y, the usual compromise between efficiency
-    and robustness; the pinball loss is rounded over ``rounding`` of one.
-    """
-    spread = robust_spread(y, np.ones(len(y)) if w is None else w)  # of every output
-    if name == "huber":
-        return Huber(1.345 * spread)
-    if name == "quantile":
-        return quantile_loss(quantile, rounding * spread)
-    return loss_for(name, quantile).in_units(scale)
-
-
-def robust_spread(y: Array, w: Array) -> Array:
-    """1.4826 × the median absolute deviation of every column; where that is 0, the deviation."""
-    distance = np.abs(y - weighted_quantile(y, w, 0.5))
-    mad, largest = 1.4826 * weighted_quantile(distance, w, 0.5), distance.max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)
-    deviation = unit * np.sqrt(weighted_mean((distance / unit) ** 2, w))
-    return np.maximum(np.where(mad > 1e-9 * largest, mad, deviation), 1e-9)
-
-
-def step_for(strategy: str, matrix: str, l2: float, loss: Loss, target_scale: float) -> StepRule:
-    """The step rule of Algorithm 1 or 2; a greedy step needs squared error."""
-    if strategy == "gradient":
-        if matrix != "dense":
+def check_effects(parameters: Parameters, route: str) -> None:
+    """Refuse what the user set and the route would ignore."""
+    for own in fields(parameters):
+        value = getattr(parameters, own.name)
+        unused = DEFAULTS.get(own.name, {}).get(route) is NO_EFFECT
+        if unused and value != own.default:
             raise ValueError(
-                f"step_matrix={matrix!r} belongs to strategy='greedy'; strategy='gradient' fits a "
-                "dense A. Set strategy='greedy', or leave step_matrix='dense'."
+                f"{own.name}={value!r} has no effect in {NAMES[route]}. {REMEDIES[route]}, or "
+                f"leave {own.name}={own.default!r}."
             )
-        return GradientStep(l2)
-    if not loss.quadratic:
+    if route != SINGLE and isinstance(parameters.learning_rate, tuple):
         raise ValueError(
-            f"strategy='greedy' solves for squared error in closed form and cannot use "
-            f"{type(loss).__name__}. Set strategy='gradient', which takes any loss."
+            f"A learning_rate that falls from layer to layer has no effect in {NAMES[route]}, "
+            "which takes one number or 'auto'. Set n_layers to a number, or give one number."
         )
-    # In units of the scaled target the sandwich's penalty is λ/scale² (R and W both scale).
-    with np.errstate(over="ignore"):
-        scaled = np.float64(l2) / target_scale / target_scale
-    return GreedyStep(float(min(scaled, 1e100)), matrix)
-
-
-def scaled_penalty(l2: float, loss: Loss, target_scale: float) -> float:
-    """λ for a head in units of the scaled target: λ‖W‖² scales by s², a loss of degree k by s^k."""
-    return float(min(l2 * target_scale ** (2 - (loss.degree or 2)), 1e100))
-
-
-def feature_counts(n_features: int | tuple[int, int]) -> tuple[int, int]:
-    """(from Φ, from x); a single number is shared out evenly."""
-    if isinstance(n_features, tuple):
-        valid = len(n_features) == 2 and all(isinstance(k, Integral) and k >= 0 for k in n_features)
-        if not valid or sum(n_features) == 0:
-            raise ValueError(
-                "n_features must be an int >= 1 or a pair (from Φ, from x) of ints >= 0 that are "
-                f"not both 0; got {n_features!r}."
-            )
-        return int(n_features[0]), int(n_features[1])
-    return int(n_features) // 2, int(n_features) - int(n_features) // 2
-
-
-def schedule_for(learning_rate: float | tuple[float, float]) -> PowerSchedule:
-    if not isinstance(learning_rate, tuple):
-        return PowerSchedule(float(learning_rate), 0.0)
-    valid = len(learning_rate) == 2 and all(isinstance(v, Real) for v in learning_rate)
-    if not valid or not (0 < learning_rate[0] <= 1e30 and 0 <= learning_rate[1] <= 1e3):
+    if parameters.loss != "quantile" and np.any(np.asarray(parameters.quantile) != 0.5):
         raise ValueError(
-            "learning_rate must be a positive number or a pair (c, s) with c > 0 and s >= 0 for "
-            f"the schedule c·t^(−s); got {learning_rate!r}."
+            f"quantile={parameters.quantile!r} has an effect with loss='quantile' only, and loss "
+            f"is {parameters.loss!r}. Set loss='quantile', or leave quantile=0.5."
         )
-    return PowerSchedule(float(learning_rate[0]), float(learning_rate[1]))
-
-
-def initial_for(params: Any, n_columns: int) -> tuple[Sampler | None, int]:
-    """The sampler of Φ₀ (None for the identity) and its width D."""
-    if params.initial == "identity":
-        if params.hidden_dim not in (None, n_columns):
-            raise ValueError(
-                f"initial='identity' makes the representation as wide as X ({n_columns} columns), "
-                f"but hidden_dim={params.hidden_dim}. Leave hidden_dim=None, or choose another "
-                "initial, for example initial='swim'."
-            )
-        return None, n_columns
-    scale = params.feature_scale if params.initial_scale is None else params.initial_scale
-    sampler = sampler_for(params.initial, scale, params.activation, params.pair_sampling)
-    return sampler, params.hidden_dim or DEFAULT_HIDDEN_DIM
-
-
-def recipe_for(
-    params: Any, loss: Loss, target_scale: float, n_rows: int, n_columns: int, seed: int
-) -> Recipe:
-    """The recipe that an estimator's parameters describe."""
-    params = careful(params)
-    initial, hidden_dim = initial_for(params, n_columns)
-    n_parts = max(params.n_layers, 1) if params.sample_splitting else 1
-    if n_parts > n_rows:
+    if parameters.initial == "identity" and parameters.initial_scale is not None:
         raise ValueError(
-            f"sample_splitting gives each of {n_parts} layers rows of its own, but there are only "
-            f"{n_rows} rows. Use fewer layers or sample_splitting=False."
+            f"initial_scale={parameters.initial_scale!r} has no effect with initial='identity', "
+            "which draws no features. Choose another initial, or leave initial_scale=None."
         )
-    return Recipe(
-        n_layers=params.n_layers,
-        loss=loss,
-        step=step_for(params.strategy, params.step_matrix, params.l2_step, loss, target_scale),
-        sampler=sampler_for(
-            params.features, params.feature_scale, params.activation, params.pair_sampling
-        ),
-        n_features=feature_counts(params.n_features),
-        initial=initial,
-        hidden_dim=hidden_dim,
-        learning_rate=schedule_for(params.learning_rate),
-        l2_head=scaled_penalty(params.l2_head, loss, target_scale),
-        normalize=params.normalize,
-        metric=params.metric,
-        n_parts=n_parts,
-        seed=seed,
-    )
-
-
-def rfnn_recipe(params: Any, loss: Loss, target_scale: float, seed: int) -> Recipe:
-    """A single layer: Φ₀ is the random features, and there is nothing to boost."""
-    sampler = sampler_for(
-        params.features, params.feature_scale, params.activation, params.pair_sampling
-    )
-    return Recipe(
-        n_layers=0,
-        loss=loss,
-        step=GradientStep(0.0),
-        sampler=sampler,
-        n_features=(0, 0),
-        initial=sampler,
-        hidden_dim=params.n_features,
-        learning_rate=PowerSchedule(1.0, 0.0),
-        l2_head=scaled_penalty(params.l2_head, loss, target_scale),
-        normalize=False,
-        metric="identity",
-        n_parts=1,
-        seed=seed,
-    )

@@ -5,23 +5,23 @@ from time import perf_counter
 
 from rfrboost._model.history import LayerRecord
 
-WIDTH = 24
+# Characters of the bar.
+BAR_WIDTH = 24
 
 
 class Progress:
-    """Shows layers as they are fitted: a moving bar on a terminal, a line a layer elsewhere."""
+    """Shows layers as they are fitted: a moving bar on a terminal, else a line per layer."""
 
-    def __init__(self, name: str, n_layers: int, verbose: int) -> None:
-        self.name, self.n_layers, self.verbose = name, n_layers, verbose
+    def __init__(self, name: str, n_layers: int) -> None:
+        self.name = name
+        self.n_layers = n_layers
         self.began = perf_counter()
 
     def __call__(self, record: LayerRecord) -> None:
-        if not self.verbose:
-            return
-        done = round(WIDTH * record.layer / self.n_layers)
+        done = round(BAR_WIDTH * record.layer / self.n_layers)
         elapsed = perf_counter() - self.began
         line = (
-            f"{self.name} [{'█' * done}{'·' * (WIDTH - done)}] "
+            f"{self.name} [{'█' * done}{'·' * (BAR_WIDTH - done)}] "
             f"layer {record.layer}/{self.n_layers}  loss {record.loss:.6g}  {elapsed:.1f} s"
         )
         if sys.stderr.isatty():

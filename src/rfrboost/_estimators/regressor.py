@@ -1,17 +1,85 @@
-"""RFRBoostRegressor: its parameters and their documentation."""
+"""Regressors: targets that are numbers, and ``RFRBoostRegressor`` with its parameters."""
 
-from numbers import Real
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils._param_validation import StrOptions
 
-from rfrboost._estimators.intervals import TrustedRegressor
-from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, recipe_for
+from rfrboost._estimators.base import NetworkEstimator
+from rfrboost._estimators.intervals import check_coverage, intervals_of, with_deviation
+from rfrboost._estimators.parameters import (
+    BOOST_CONSTRAINTS,
+    REGRESSION_CONSTRAINTS,
+    is_auto,
+)
 from rfrboost._model.losses import Loss
-from rfrboost._paper.boost import Recipe
+from rfrboost._typing import Array
 
 
-class RFRBoostRegressor(TrustedRegressor):
+class NetworkRegressor(RegressorMixin, NetworkEstimator):
+    """Regression on top of a network: one or several outputs, any loss."""
+
+    _task = "regression"
+
+    def predict(self, X: Any) -> Array:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, d)
+            With several quantile levels, a column for each, rising from left to right.
+        """
+        fitted = self._model()
+        raw = fitted.network.raw(fitted.inputs.read(self, X))
+        return fitted.targets.predictions(fitted.loss, raw)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of ``predict(X)``; with several quantile levels the share of pinball loss saved.
+
+        The latter is 1 − (pinball loss, summed over levels) / (that of the best constants for y).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        y : array-like of shape (n_samples,) or (n_samples, d)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        prediction = self.predict(X)
+        w = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return self._model().loss.score(prediction, y, w)
+
+    def staged_predict(self, X: Any) -> Iterator[Array]:
+        """Predictions after 0, 1, …, T layers; the last equals ``predict(X)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, d)
+        """
+        fitted = self._model()
+        for raw in fitted.network.staged_raw(fitted.inputs.read(self, X)):
+            yield fitted.targets.predictions(fitted.loss, raw)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class RFRBoostRegressor(NetworkRegressor):
     """Random feature representation boosting for regression.
 
     With its defaults it needs no tuning: linear members, boosted ones and ones of bumps around the
@@ -133,10 +201,9 @@ class RFRBoostRegressor(TrustedRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BOOST_CONSTRAINTS,
+        **REGRESSION_CONSTRAINTS,
         "strategy": [StrOptions({"gradient", "greedy"})],
         "step_matrix": [StrOptions({"dense", "diagonal", "scalar"})],
-        "loss": [StrOptions({"squared_error", "huber", "quantile", "poisson"}), Loss],
-        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
     }
 
     def __init__(
@@ -194,5 +261,56 @@ class RFRBoostRegressor(TrustedRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _recipe(self, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int) -> Recipe:
-        return recipe_for(self, loss, scale, n_rows, n_columns, seed)
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        return_std : bool, default=False
+            Whether to return standard deviations too. Of an ensemble only.
+
+        Returns
+        -------
+        prediction : ndarray of shape (n_samples,) or (n_samples, d)
+            With several quantile levels, a column for each, rising from left to right.
+        std : ndarray of the same shape
+            If ``return_std``: the root of σ² + s²(x), in units of y. σ² is the mean squared
+            out-of-fold residual of the training rows (or that of ``X_val``), s²(x) the variance
+            between the members' predictions: larger where the members, each of which has missed
+            other rows, disagree. σ² holds the members' own errors on average, so that the sum
+            errs on the large side.
+        """
+        if not return_std:
+            return super().predict(X)
+        fitted = self._model()
+        return with_deviation(fitted, fitted.inputs.read(self, X), is_auto(self.n_layers))
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
+        """Intervals that hold the target of a share ``coverage`` of new rows, for an ensemble.
+
+        By CV+ (Barber, Candès, Ramdas and Tibshirani, 2021) from the residuals of every member on
+        the rows it held out; where ``fit`` was given ``X_val``, by split conformal prediction from
+        those rows. If training and new rows are exchangeable, CV+ covers 2·coverage − 1 at the
+        very least, and in practice about ``coverage``. That is a mean over rows: nothing is
+        promised for some of them. Intervals are wider where members disagree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        coverage : float, default=0.9
+            Between 0 and 1, both excluded. Where there are too few rows to tell (fewer than
+            1/(1 − coverage) − 1), the intervals are infinite.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, d, 2)
+            Lower and upper ends, of each output by itself.
+        """
+        check_coverage(coverage)
+        fitted = self._model()
+        X = fitted.inputs.read(self, X)
+        return intervals_of(fitted, X, coverage, is_auto(self.n_layers))
+
+    def _encodes_tables(self) -> bool:
+        return self.n_layers == "auto" and self.preprocess is not None

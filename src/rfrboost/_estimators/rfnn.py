@@ -1,15 +1,17 @@
 """The single-layer baselines: random features and a linear head."""
 
-from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
-from rfrboost._estimators.classification import NetworkClassifier
-from rfrboost._estimators.parameters import FEATURE_CONSTRAINTS, NONNEGATIVE, WIDTH, rfnn_recipe
-from rfrboost._estimators.regression import NetworkRegressor
+from rfrboost._estimators.classifier import NetworkClassifier
+from rfrboost._estimators.parameters import (
+    FEATURE_CONSTRAINTS,
+    NONNEGATIVE,
+    REGRESSION_CONSTRAINTS,
+    WIDTH,
+    Parameters,
+)
+from rfrboost._estimators.regressor import NetworkRegressor
 from rfrboost._model.losses import Loss
-from rfrboost._paper.boost import Recipe
 
 RFNN_CONSTRAINTS: dict[str, list[Any]] = {
     **FEATURE_CONSTRAINTS,
@@ -44,8 +46,7 @@ class RFNNRegressor(NetworkRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RFNN_CONSTRAINTS,
-        "loss": [StrOptions({"squared_error", "huber", "quantile", "poisson"}), Loss],
-        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
+        **REGRESSION_CONSTRAINTS,
     }
 
     def __init__(
@@ -71,8 +72,20 @@ class RFNNRegressor(NetworkRegressor):
         self.l2_head = l2_head
         self.random_state = random_state
 
-    def _recipe(self, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int) -> Recipe:
-        return rfnn_recipe(self, loss, scale, seed)
+    def _parameters(self) -> Parameters:
+        # A network without layers, whose first representation is the random features.
+        return Parameters(
+            n_layers=0,
+            loss=self.loss,
+            quantile=self.quantile,
+            initial=self.features,
+            hidden_dim=self.n_features,
+            feature_scale=self.feature_scale,
+            pair_sampling=self.pair_sampling,
+            activation=self.activation,
+            l2_head=self.l2_head,
+            random_state=self.random_state,
+        )
 
 
 class RFNNClassifier(NetworkClassifier):
@@ -117,5 +130,14 @@ class RFNNClassifier(NetworkClassifier):
         self.l2_head = l2_head
         self.random_state = random_state
 
-    def _recipe(self, loss: Loss, scale: float, n_rows: int, n_columns: int, seed: int) -> Recipe:
-        return rfnn_recipe(self, loss, scale, seed)
+    def _parameters(self) -> Parameters:
+        return Parameters(
+            n_layers=0,
+            initial=self.features,
+            hidden_dim=self.n_features,
+            feature_scale=self.feature_scale,
+            pair_sampling=self.pair_sampling,
+            activation=self.activation,
+            l2_head=self.l2_head,
+            random_state=self.random_state,
+        )

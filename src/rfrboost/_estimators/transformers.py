@@ -1,30 +1,37 @@
 """The random features as scikit-learn transformers."""
 
+import os
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import default_rng
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rfrboost._estimators.fitted import check_columns
 from rfrboost._estimators.parameters import POSITIVE, WIDTH
-from rfrboost._estimators.saving import SavedEstimator
-from rfrboost._files.estimators import FEATURES
-from rfrboost._model.features import CHOICES
+from rfrboost._model.features import CHOICES, FeatureMap
 from rfrboost._model.network import centered
 from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler
 from rfrboost._numerics.arrays import content_order
-from rfrboost._rows.units import check_inputs
 from rfrboost._typing import Array
 
 
-class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Draw a feature map in ``fit``, apply it in ``transform``."""
 
-    _fitted_state = FEATURES
+    features_: FeatureMap
+    mean_: Array
+    n_features: int
+    random_state: Any
 
     @property
     def _n_features_out(self) -> int:
@@ -50,7 +57,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEst
         self
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32])
-        check_inputs(X)
+        check_columns(X, None)
         rng = default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self._draw(X, numeric_targets(y, len(X)), rng)
         return self
@@ -75,10 +82,23 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEst
         """
         check_is_fitted(self, "features_")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        check_inputs(X)
+        check_columns(X, None)
         out = np.empty((len(X), self.features_.width), order="F")
         self.features_(centered(X, self.mean_), out)
         return out
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted features to a file, for :func:`rfrboost.load`.
+
+        As :meth:`rfrboost.RFRBoostRegressor.save`.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        from rfrboost._files.io import save_estimator
+
+        save_estimator(self, path)
 
 
 def numeric_targets(y: Any, n_rows: int) -> Array:

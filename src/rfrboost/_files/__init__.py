@@ -1,1 +1,1 @@
-"""Model files: what may be in one, how it is written, and how it is read without trusting it."""
+"""Model files: what they may hold, how they are written, and how they are read without trust."""

@@ -1,19 +1,23 @@
-"""The forms of class labels and column names.
+"""What a file holds of an estimator: its parameters, and what its fit left.
 
-What a fitted estimator consists of: its parameters and its fitted attributes.
-
-For every family of estimators a :class:`FittedState` lists the attributes that ``fit`` sets, with
-their forms, and says whether they fit together. Everything else follows from these.
+Every entry has a schema (:mod:`rfrboost._files.schema`) that says what it may be; whatever is read
+is checked by its schema, and then the parts are checked against each other. Not for estimators of
+other classes than rfrboost's own.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from rfrboost._estimators.parameters import is_auto
+from rfrboost._estimators.fitted import (
+    ClassTargets,
+    Fitted,
+    Inputs,
+    NumberTargets,
+    Targets,
+)
 from rfrboost._files.network import (
     CALIBRATION,
     FEATURE_MAP,
@@ -28,13 +32,13 @@ from rfrboost._files.schema import (
     NUMBER,
     OBJECT,
     TEXT,
-    Form,
-    Many,
-    Maybe,
+    JsonValue,
+    ListOf,
     ModelFileError,
     Numbers,
-    Plain,
+    OrNone,
     Record,
+    Schema,
     State,
     choice,
     is_number,
@@ -55,7 +59,9 @@ LABEL_TYPES: dict[str, tuple[type, ...]] = {
 MOST_CHARACTERS = 2**26
 
 
-LABEL = Plain("a string, a number or a bool", lambda v: type(v) in (bool, int, str) or is_number(v))
+LABEL = JsonValue(
+    "a string, a number or a bool", lambda v: type(v) in (bool, int, str) or is_number(v)
+)
 
 
 class Labels:
@@ -69,7 +75,7 @@ class Labels:
         return state
 
     def read(self, state: State, where: str) -> Any:
-        fields: dict[str, Form] = {"type": choice(LABEL_TYPES), "values": Many(LABEL, list)}
+        fields: dict[str, Schema] = {"type": choice(LABEL_TYPES), "values": ListOf(LABEL, list)}
         entries = Record(fields).read(state, where)
         name, values = entries["type"], entries["values"]
         right_types = all(type(v) in LABEL_TYPES[name] for v in values)
@@ -91,38 +97,11 @@ class Names:
     """Column names, in an array of objects as scikit-learn keeps them."""
 
     def write(self, value: Any, where: str) -> State:
-        return Many(TEXT).write(value, where)
+        return ListOf(TEXT).write(value, where)
 
     def read(self, state: State, where: str) -> Any:
-        names = Many(TEXT, list).read(state, where)
+        names = ListOf(TEXT, list).read(state, where)
         return np.array(names, dtype=object)
-
-
-@dataclass(frozen=True)
-class FittedState:
-    """Attributes by name, and whether those of an estimator fit together."""
-
-    attributes: Mapping[str, Form]
-    fit_together: Callable[[Any], bool]
-
-    def write(self, estimator: BaseEstimator) -> State:
-        """The fitted attributes as a state; private and public ones look alike in it."""
-        return {
-            name.strip("_"): form.write(getattr(estimator, name, None), name.strip("_"))
-            for name, form in self.attributes.items()
-        }
-
-    def read(self, state: State, estimator: BaseEstimator) -> None:
-        """Set the fitted attributes; those that are None stay unset, as after a fit."""
-        forms = {name.strip("_"): form for name, form in self.attributes.items()}
-        # What may be None may also be absent: the file is then older than the attribute.
-        absent = {name: None for name, form in forms.items() if type(form) is Maybe}
-        values = Record(forms).read({**absent, **OBJECT.read(state, "its fitted state")}, "it")
-        for name in self.attributes:
-            if values[name.strip("_")] is not None:
-                setattr(estimator, name, values[name.strip("_")])
-        if not self.fit_together(estimator):
-            raise ModelFileError("its arrays do not fit together")
 
 
 def is_scalar(value: Any) -> bool:
@@ -153,8 +132,8 @@ class Parameter:
         if isinstance(state, dict):
             return REGRESSION_LOSS.read(state, where)
         if isinstance(state, list):
-            return Many(Plain("a plain value", is_scalar)).read(state, where)
-        return Plain("a plain value", is_scalar).read(state, where)
+            return ListOf(JsonValue("a plain value", is_scalar)).read(state, where)
+        return JsonValue("a plain value", is_scalar).read(state, where)
 
 
 def write_parameters(estimator: BaseEstimator) -> State:
@@ -170,10 +149,14 @@ def read_parameters(cls: type[BaseEstimator], state: State) -> BaseEstimator:
     the older version did.
     """
     known = cls._get_param_names()
-    for name in OBJECT.read(state, "the list of parameters"):
-        if name not in known:
+    removed = REMOVED.get(cls.__name__, {})
+    values = {}
+    for name, written in OBJECT.read(state, "the list of parameters").items():
+        value = Parameter().read(written, f"the parameter {name[:80]}")
+        if name in known:
+            values[name] = value
+        elif name not in removed or value != removed[name]:
             raise ModelFileError(f"{cls.__name__} has no parameter {name[:80]!r}")
-    values = {name: Parameter().read(v, f"the parameter {name}") for name, v in state.items()}
     estimator = cls(**values)
     try:
         estimator._validate_params()
@@ -182,8 +165,12 @@ def read_parameters(cls: type[BaseEstimator], state: State) -> BaseEstimator:
     return estimator
 
 
-INPUTS: dict[str, Form] = {"n_features_in_": COUNT, "feature_names_in_": Maybe(Names())}
+#: parameters that a class had in older versions, each with the only value it could have
+REMOVED: dict[str, dict[str, Any]] = {
+    "RFRBoostClassifier": {"strategy": "gradient", "step_matrix": "dense", "loss": "log_loss"},
+}
 
+COLUMNS: dict[str, Schema] = {"n_features_in": COUNT, "feature_names_in": OrNone(Names())}
 
 LAYER_RECORD = Record(
     {
@@ -195,95 +182,153 @@ LAYER_RECORD = Record(
     }
 )
 
-
-NETWORK_ATTRIBUTES: dict[str, Form] = {
-    **INPUTS,
-    "_encoder": Maybe(ENCODER),
-    "network_": NETWORK,
-    "feature_importances_": Maybe(Numbers(1)),
-    "_calibration": Maybe(CALIBRATION),
-    "history_": Many(LAYER_RECORD, list),
-    "_seed": Plain("a seed", lambda v: type(v) is int and 0 <= v < 2**31),
+MODEL: dict[str, Schema] = {
+    **COLUMNS,
+    "encoder": OrNone(ENCODER),
+    "network": NETWORK,
+    "feature_importances": OrNone(Numbers(1)),
+    "calibration": OrNone(CALIBRATION),
+    "history": ListOf(LAYER_RECORD, list),
+    "seed": JsonValue("a seed", lambda v: type(v) is int and 0 <= v < 2**31),
 }
+REGRESSOR: dict[str, Schema] = {
+    **MODEL,
+    "loss": REGRESSION_LOSS,
+    "target_scale": TARGET_SCALE,
+    "y_is_1d": FLAG,
+}
+CLASSIFIER: dict[str, Schema] = {**MODEL, "loss": LOG_LOSS, "classes": Labels()}
+FEATURES: dict[str, Schema] = {**COLUMNS, "mean": Numbers(1), "features": FEATURE_MAP}
 
 
-def inputs_fit(estimator: Any) -> bool:
+def written(schemas: Mapping[str, Schema], values: Mapping[str, Any]) -> State:
+    """The values of all entries as a state."""
+    return {name: schema.write(values[name], name) for name, schema in schemas.items()}
+
+
+def entries(schemas: Mapping[str, Schema], state: State) -> dict[str, Any]:
+    """The values of all entries of a state.
+
+    An entry that may be None may also be absent: the file is then older than the entry.
+    """
+    absent = {name: None for name, schema in schemas.items() if type(schema) is OrNone}
+    found: dict[str, Any] = Record(schemas).read(
+        {**absent, **OBJECT.read(state, "its fitted state")}, "it"
+    )
+    return found
+
+
+def write_model(fitted: Fitted) -> State:
+    """A fitted regressor or classifier as a state. Out-of-fold predictions are left out."""
+    values = {
+        "n_features_in": fitted.inputs.n_columns,
+        "feature_names_in": fitted.inputs.names,
+        "encoder": fitted.inputs.encoder,
+        "network": fitted.network,
+        "feature_importances": fitted.importances,
+        "calibration": fitted.calibration,
+        "history": fitted.history,
+        "seed": fitted.seed,
+        "loss": fitted.loss,
+    }
+    targets = fitted.targets
+    if isinstance(targets, ClassTargets):
+        return written(CLASSIFIER, {**values, "classes": targets.classes})
+    units = {"target_scale": targets.scale, "y_is_1d": targets.one_output}
+    return written(REGRESSOR, {**values, **units})
+
+
+def read_model(state: State, task: str, automatic: bool) -> Fitted:
+    """The fitted regressor or classifier that a state describes, if its parts fit together."""
+    values = entries(REGRESSOR if task == "regression" else CLASSIFIER, state)
+    targets: Targets
+    if task == "regression":
+        targets = NumberTargets(values["target_scale"], values["y_is_1d"])
+    else:
+        targets = ClassTargets(values["classes"])
+    fitted = Fitted(
+        network=values["network"],
+        loss=values["loss"],
+        targets=targets,
+        inputs=Inputs(values["n_features_in"], values["feature_names_in"], values["encoder"]),
+        history=values["history"],
+        seed=values["seed"],
+        calibration=values["calibration"],
+        importances=values["feature_importances"],
+    )
+    if not model_fits(fitted, automatic):
+        raise ModelFileError("its arrays do not fit together")
+    return fitted
+
+
+def model_fits(fitted: Fitted, automatic: bool) -> bool:
+    """Whether the parts of a model have the sizes that they need beside each other."""
+    targets = fitted.targets
+    if isinstance(targets, ClassTargets):
+        outputs = scores = 1 if targets.one_output else len(targets.classes)
+        scores = 1
+        known = LOG_LOSS.fits(fitted.loss, outputs)
+    else:
+        outputs = scores = fitted.network.heads[-1].matrix.shape[1] if fitted.network.heads else 0
+        known = (
+            outputs > 0
+            and REGRESSION_LOSS.fits(fitted.loss, outputs)
+            and TARGET_SCALE.fits(targets.scale, outputs)
+            and (outputs == 1 or not targets.one_output)
+        )
+    return (
+        known
+        and columns_fit(fitted.inputs.n_columns, fitted.inputs.names)
+        and NETWORK.fits(fitted.network, network_columns(fitted.inputs), outputs)
+        # A single network has a record of every layer.
+        and (automatic or len(fitted.history) == len(fitted.network.layers))
+        and calibration_fits(fitted, outputs, scores)
+    )
+
+
+def columns_fit(n_columns: int, names: np.ndarray | None) -> bool:
     """As many names as columns, if there are names."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return names is None or len(names) == estimator.n_features_in_
+    return names is None or len(names) == n_columns
 
 
-def network_columns(estimator: Any) -> int:
-    """How many columns the network sees: those of X, or what their encoder makes of them."""
-    encoder = estimator._encoder
+def network_columns(inputs: Inputs) -> int:
+    """How many columns the network sees: those of X, or those that their encoder writes."""
+    encoder = inputs.encoder
     if encoder is None:
-        return estimator.n_features_in_
-    fits = ENCODER.fits(encoder, encoder.width) and encoder.n_columns == estimator.n_features_in_
+        return inputs.n_columns
+    fits = ENCODER.fits(encoder, encoder.width) and encoder.n_columns == inputs.n_columns
     return encoder.width if fits else -1
 
 
-def network_fits(estimator: Any, outputs: int) -> bool:
-    """A network for these inputs and outputs; a single one has a record of every layer."""
-    return (
-        inputs_fit(estimator)
-        and NETWORK.fits(estimator.network_, network_columns(estimator), outputs)
-        and (
-            is_auto(getattr(estimator, "n_layers", 0))
-            or len(estimator.history_) == len(estimator.network_.layers)
-        )
-    )
-
-
-def calibration_fits(estimator: Any, outputs: int, scores: int) -> bool:
-    """Scores, if there are any, of as many members as make up Φ, each with these outputs."""
-    calibration = estimator._calibration
-    if calibration is None:
+def calibration_fits(fitted: Fitted, outputs: int, scores: int) -> bool:
+    """Scores, if there are any, of every member that Φ is made of."""
+    if fitted.calibration is None:
         return True
-    width = len(estimator.network_.heads[-1].W)
-    return width % outputs == 0 and CALIBRATION.fits(calibration, width // outputs, scores)
+    width = fitted.width
+    members = width // outputs
+    return width % outputs == 0 and CALIBRATION.fits(fitted.calibration, members, scores)
 
 
-def regressor_fits(estimator: Any) -> bool:
-    outputs = estimator.network_.heads[-1].matrix.shape[1] if estimator.network_.heads else 0
-    return (
-        outputs > 0
-        and network_fits(estimator, outputs)
-        and REGRESSION_LOSS.fits(estimator._loss, outputs)
-        and TARGET_SCALE.fits(estimator._target_scale, outputs)
-        and (outputs == 1 or not estimator._y_is_1d)
-        and calibration_fits(estimator, outputs, outputs)
-    )
+def write_features(transformer: Any) -> State:
+    """A fitted transformer of random features as a state."""
+    values = {
+        "n_features_in": transformer.n_features_in_,
+        "feature_names_in": getattr(transformer, "feature_names_in_", None),
+        "mean": transformer.mean_,
+        "features": transformer.features_,
+    }
+    return written(FEATURES, values)
 
 
-def classifier_fits(estimator: Any) -> bool:
-    outputs = 1 if len(estimator.classes_) == 2 else len(estimator.classes_)
-    return (
-        network_fits(estimator, outputs)
-        and LOG_LOSS.fits(estimator._loss, outputs)
-        and calibration_fits(estimator, outputs, 1)
-    )
-
-
-def features_fit(estimator: Any) -> bool:
-    columns = estimator.n_features_in_
-    fits = len(estimator.mean_) == columns and FEATURE_MAP.fits(estimator.features_, columns)
-    return inputs_fit(estimator) and fits
-
-
-REGRESSOR = FittedState(
-    {
-        **NETWORK_ATTRIBUTES,
-        "_loss": REGRESSION_LOSS,
-        "_target_scale": TARGET_SCALE,
-        "_y_is_1d": FLAG,
-    },
-    regressor_fits,
-)
-
-
-CLASSIFIER = FittedState(
-    {**NETWORK_ATTRIBUTES, "_loss": LOG_LOSS, "classes_": Labels()}, classifier_fits
-)
-
-
-FEATURES = FittedState({**INPUTS, "mean_": Numbers(1), "features_": FEATURE_MAP}, features_fit)
+def read_features(state: State, transformer: Any) -> None:
+    """Give a transformer the fitted attributes that a state describes."""
+    values = entries(FEATURES, state)
+    n_columns = values["n_features_in"]
+    fits = len(values["mean"]) == n_columns and FEATURE_MAP.fits(values["features"], n_columns)
+    if not fits or not columns_fit(n_columns, values["feature_names_in"]):
+        raise ModelFileError("its arrays do not fit together")
+    transformer.n_features_in_ = n_columns
+    transformer.mean_ = values["mean"]
+    transformer.features_ = values["features"]
+    if values["feature_names_in"] is not None:
+        transformer.feature_names_in_ = values["feature_names_in"]

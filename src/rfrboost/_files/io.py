@@ -1,4 +1,4 @@
-"""``load`` and ``file_info``: model files, read without trusting them."""
+"""``save``, ``load`` and ``file_info``: estimators in files, which are read without trust."""
 
 import os
 import stat
@@ -7,26 +7,83 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from sklearn.utils.validation import check_is_fitted
+
+from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.classifier import RFRBoostClassifier
 from rfrboost._estimators.regressor import RFRBoostRegressor
 from rfrboost._estimators.rfnn import RFNNClassifier, RFNNRegressor
-from rfrboost._estimators.saving import SavedEstimator, from_state
-from rfrboost._estimators.transformers import FourierFeatures, GaussianFeatures, SWIMFeatures
-from rfrboost._files.container import header_length, read_header, unpack
-from rfrboost._files.schema import ModelFileError
+from rfrboost._estimators.transformers import (
+    FourierFeatures,
+    GaussianFeatures,
+    RandomFeatures,
+    SWIMFeatures,
+)
+from rfrboost._files.atomic import write_atomically
+from rfrboost._files.container import header_length, pack, read_header, unpack
+from rfrboost._files.estimators import (
+    read_features,
+    read_model,
+    read_parameters,
+    write_features,
+    write_model,
+    write_parameters,
+)
+from rfrboost._files.schema import ModelFileError, State
+from rfrboost._version import __version__
 
-ESTIMATORS: dict[str, type[SavedEstimator]] = {
-    cls.__name__: cls
-    for cls in (
-        RFRBoostRegressor,
-        RFRBoostClassifier,
-        RFNNRegressor,
-        RFNNClassifier,
-        SWIMFeatures,
-        GaussianFeatures,
-        FourierFeatures,
-    )
+Estimator = NetworkEstimator | RandomFeatures
+
+#: what files call the estimators; a class may be renamed, its tag stays
+ESTIMATORS: dict[str, type[Estimator]] = {
+    "RFRBoostRegressor": RFRBoostRegressor,
+    "RFRBoostClassifier": RFRBoostClassifier,
+    "RFNNRegressor": RFNNRegressor,
+    "RFNNClassifier": RFNNClassifier,
+    "SWIMFeatures": SWIMFeatures,
+    "GaussianFeatures": GaussianFeatures,
+    "FourierFeatures": FourierFeatures,
 }
+TAGS = {cls: tag for tag, cls in ESTIMATORS.items()}
+
+
+def save_estimator(estimator: Estimator, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to a file, whole or not at all."""
+    check_is_fitted(estimator)
+    try:
+        data = pack(to_state(estimator), __version__)
+        # A file that could not be loaded again must not be written.
+        from_state(unpack(data))
+    except ModelFileError as error:
+        raise ModelFileError(f"Cannot save this {type(estimator).__name__}: {error}.") from error
+    write_atomically(path, data)
+
+
+def to_state(estimator: Estimator) -> dict[str, State]:
+    """Everything about a fitted estimator as arrays and JSON values."""
+    tag = TAGS.get(type(estimator))
+    if tag is None:
+        raise ModelFileError("its class is not one of rfrboost's own")
+    parameters = write_parameters(estimator)
+    if isinstance(estimator, NetworkEstimator):
+        fitted = write_model(estimator._model())
+    else:
+        fitted = write_features(estimator)
+    return {"estimator": tag, "parameters": parameters, "fitted": fitted}
+
+
+def from_state(state: dict[str, State]) -> Any:
+    """The fitted estimator that a state describes."""
+    cls = ESTIMATORS.get(state["estimator"])
+    if cls is None:
+        raise ModelFileError(f"it holds an unknown estimator {state['estimator'][:80]!r}")
+    estimator: Any = read_parameters(cls, state["parameters"])
+    if isinstance(estimator, NetworkEstimator):
+        automatic = estimator._parameters().automatic
+        estimator._fitted = read_model(state["fitted"], estimator._task, automatic)
+    else:
+        read_features(state["fitted"], estimator)
+    return estimator
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -53,11 +110,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     with opened(path) as stream:
         header_of(stream)  # before the rest is read, which may be anything and of any length
         stream.seek(0)
-        state = unpack(stream.read())
-        cls = ESTIMATORS.get(state["estimator"])
-        if cls is None:
-            raise ModelFileError(f"it holds an unknown estimator {state['estimator'][:80]!r}")
-        return from_state(cls, state)
+        return from_state(unpack(stream.read()))
 
 
 def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:

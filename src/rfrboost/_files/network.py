@@ -1,7 +1,8 @@
-"""What a fitted network consists of: every kind of part, its fields, and how parts fit together.
+"""What model files hold of a network, its loss and its targets: a schema for every class.
 
-The table that model files are made from. A new kind of layer, step, feature map or loss is one
-more ``Kind`` in its family here; nothing else knows the kinds by name.
+A new kind of layer, step or feature map is one more ``Kind`` here. Losses describe themselves
+(:data:`rfrboost._model.losses.BUILT_IN`), and their kinds are made from that. Each schema's comment
+names the sizes that its ``fits`` is given.
 """
 
 from typing import Any
@@ -9,16 +10,19 @@ from typing import Any
 import numpy as np
 
 from rfrboost._auto.conformal import Calibration
+from rfrboost._estimators.fitted import TargetScale
 from rfrboost._files.schema import (
     FLAG,
     POSITIVE_NUMBER,
+    JsonValue,
     Kind,
-    Many,
-    Maybe,
+    ListOf,
+    ModelFileError,
     NumberOrVector,
     Numbers,
-    Part,
-    Plain,
+    OneOf,
+    OrNone,
+    Schema,
     State,
     choice,
     is_number,
@@ -26,15 +30,8 @@ from rfrboost._files.schema import (
 from rfrboost._model.bumps import Bumps, Distances
 from rfrboost._model.features import ACTIVATIONS, DenseFeatures
 from rfrboost._model.leaves import Leaf, LocalSums, Splits
-from rfrboost._model.losses import (
-    BinaryLogLoss,
-    Huber,
-    Poisson,
-    Quantile,
-    Quantiles,
-    SoftmaxLogLoss,
-    SquaredError,
-)
+from rfrboost._model.loss import BuiltInLoss
+from rfrboost._model.losses import BUILT_IN
 from rfrboost._model.network import (
     DiagonalStep,
     Head,
@@ -44,14 +41,33 @@ from rfrboost._model.network import (
     Network,
     Standardizer,
 )
-from rfrboost._rows.units import TargetScale
 from rfrboost._typing import Array
 
-SHARE = Plain("a number from 0 to 1", lambda v: is_number(v) and 0 <= v <= 1)
+SHARE = JsonValue("a number from 0 to 1", lambda v: is_number(v) and 0 <= v <= 1)
+
+LEVEL = JsonValue("a number between 0 and 1", lambda v: is_number(v) and 0 < v < 1)
+
+
+class Levels:
+    """An array of numbers between 0 and 1, each larger than the one before."""
+
+    def write(self, value: Any, where: str) -> State:
+        return Numbers(1).write(value, where)
+
+    def read(self, state: State, where: str) -> Any:
+        levels = Numbers(1).read(state, where)
+        if not rise_between_0_and_1(levels):
+            raise ModelFileError(f"{where} should rise between 0 and 1")
+        return levels
+
+
+def rise_between_0_and_1(levels: Array) -> bool:
+    """Whether there is a level, and each is larger than the one before."""
+    return len(levels) > 0 and bool((np.diff(np.concatenate([[0.0], levels, [1.0]])) > 0).all())
 
 
 class Metric:
-    """A matrix, or its diagonal alone."""
+    """A matrix, or the vector of its diagonal if it is diagonal."""
 
     def write(self, value: Any, where: str) -> State:
         return Numbers(np.ndim(value)).write(value, where)
@@ -60,9 +76,10 @@ class Metric:
         return Numbers(1 if np.ndim(state) == 1 else 2).read(state, where)
 
 
-#: told the number of columns
-DISTANCES = Part(
+#: size: columns
+DISTANCES = OneOf(
     Kind(
+        "Distances",
         Distances,
         {
             "L": Metric(),
@@ -78,6 +95,7 @@ DISTANCES = Part(
 
 
 BUMPS_KIND = Kind(
+    "Bumps",
     Bumps,
     {
         "centres": Numbers(2, single=True),
@@ -91,12 +109,14 @@ BUMPS_KIND = Kind(
 )
 
 
-BUMPS = Part(BUMPS_KIND)
+#: size: columns
+BUMPS = OneOf(BUMPS_KIND)
 
 
-#: told the number of columns
-SPLITS = Part(
+#: size: columns
+SPLITS = OneOf(
     Kind(
+        "Splits",
         Splits,
         {"directions": Numbers(2), "thresholds": Numbers(1)},
         lambda s, columns: (
@@ -106,9 +126,10 @@ SPLITS = Part(
 )
 
 
-#: told the number of columns and of sums
-LEAF = Part(
+#: sizes: columns, outputs of the leaf
+LEAF = OneOf(
     Kind(
+        "Leaf",
         Leaf,
         {"bumps": BUMPS, "C": Numbers(2, single=True), "c": Numbers(1)},
         lambda leaf, columns, width: (
@@ -121,7 +142,7 @@ LEAF = Part(
 
 
 def local_sums_fit(sums: LocalSums, columns: int) -> bool:
-    """A leaf for every end of the tree, all of one width."""
+    """Whether every leaf of the tree has its kernel machine, all with equally many outputs."""
     return (
         SPLITS.fits(sums.splits, columns)
         and len(sums.leaves) == sums.splits.n_leaves
@@ -130,11 +151,12 @@ def local_sums_fit(sums: LocalSums, columns: int) -> bool:
     )
 
 
-#: told the number of columns of what the features are of
-FEATURE_MAP = Part(
+#: size: columns of what the features are computed from
+FEATURE_MAP = OneOf(
     BUMPS_KIND,
-    Kind(LocalSums, {"splits": SPLITS, "leaves": Many(LEAF)}, local_sums_fit),
+    Kind("LocalSums", LocalSums, {"splits": SPLITS, "leaves": ListOf(LEAF)}, local_sums_fit),
     Kind(
+        "DenseFeatures",
         DenseFeatures,
         {"weights": Numbers(2, single=True), "activation": choice(ACTIVATIONS)},
         lambda m, columns: m.weights.shape[0] == columns + 1 and m.width > 0,
@@ -143,7 +165,7 @@ FEATURE_MAP = Part(
 
 
 def layer_features_fit(features: LayerFeatures, columns: int, width: int) -> bool:
-    """Features of Φ (``width``) and of x (``columns``); what is added must be of one width."""
+    """Whether there are features of Φ or of x; those that are added up must be as wide as Φ."""
     sources = ((features.from_phi, width), (features.from_x, columns))
     return (
         bool(features.maps)
@@ -152,29 +174,38 @@ def layer_features_fit(features: LayerFeatures, columns: int, width: int) -> boo
     )
 
 
-LAYER_FEATURES = Part(
+#: sizes: columns of x, width of Φ
+LAYER_FEATURES = OneOf(
     Kind(
+        "LayerFeatures",
         LayerFeatures,
-        {"from_phi": Maybe(FEATURE_MAP), "from_x": Maybe(FEATURE_MAP), "added": FLAG},
+        {"from_phi": OrNone(FEATURE_MAP), "from_x": OrNone(FEATURE_MAP), "added": FLAG},
         layer_features_fit,
     ),
 )
 
 
-#: told the number of features and the width of Φ
-STEP = Part(
+#: sizes: number of features p, width of Φ
+STEP = OneOf(
     Kind(
+        "LowRankStep",
         LowRankStep,
         {"C": Numbers(2, single=True), "c": Numbers(1), "V": Numbers(2)},
         lambda s, p, width: s.C.shape == (p, len(s.c)) and s.V.shape == (width, len(s.c)),
     ),
-    Kind(DiagonalStep, {"a": Numbers(1)}, lambda s, p, width: len(s.a) == p == width),
+    Kind(
+        "DiagonalStep",
+        DiagonalStep,
+        {"a": Numbers(1)},
+        lambda s, p, width: len(s.a) == p == width,
+    ),
 )
 
 
-#: told the width of Φ
-STANDARDIZER = Part(
+#: size: width of Φ
+STANDARDIZER = OneOf(
     Kind(
+        "Standardizer",
         Standardizer,
         {"mean": Numbers(1), "std": Numbers(1)},
         lambda s, width: len(s.mean) == len(s.std) == width and bool((s.std > 0).all()),
@@ -183,7 +214,7 @@ STANDARDIZER = Part(
 
 
 def layer_fits(layer: Layer, columns: int, width: int) -> bool:
-    """Told the number of columns of x and the width of Φ, which a layer does not change."""
+    """Whether features, step and standardizer agree; a layer does not change the width of Φ."""
     return (
         LAYER_FEATURES.fits(layer.features, columns, width)
         and STEP.fits(layer.step, layer.features.width, width)
@@ -191,23 +222,30 @@ def layer_fits(layer: Layer, columns: int, width: int) -> bool:
     )
 
 
-LAYER = Part(
+#: sizes: columns of x, width of Φ
+LAYER = OneOf(
     Kind(
+        "Layer",
         Layer,
-        {"features": LAYER_FEATURES, "step": STEP, "standardizer": Maybe(STANDARDIZER)},
+        {"features": LAYER_FEATURES, "step": STEP, "standardizer": OrNone(STANDARDIZER)},
         layer_fits,
     ),
 )
 
 
-#: told the width of Φ and the number of outputs
-HEAD = Part(
-    Kind(Head, {"matrix": Numbers(2)}, lambda h, width, d: h.matrix.shape == (width + 1, d)),
+#: sizes: width of Φ, outputs
+HEAD = OneOf(
+    Kind(
+        "Head",
+        Head,
+        {"matrix": Numbers(2)},
+        lambda h, width, d: h.matrix.shape == (width + 1, d),
+    ),
 )
 
 
 def network_fits(network: Network, columns: int, outputs: int) -> bool:
-    """Told the number of columns of x and the number of outputs."""
+    """Whether Φ₀, every layer and every head agree on the width of Φ."""
     initial = network.initial
     if len(network.mean) != columns or len(network.heads) != len(network.layers) + 1:
         return False
@@ -218,60 +256,48 @@ def network_fits(network: Network, columns: int, outputs: int) -> bool:
     return layers and all(HEAD.fits(head, width, outputs) for head in network.heads)
 
 
-NETWORK = Part(
+#: sizes: columns of x, outputs
+NETWORK = OneOf(
     Kind(
+        "Network",
         Network,
         {
             "mean": Numbers(1),
-            "initial": Maybe(FEATURE_MAP),
-            "layers": Many(LAYER),
-            "heads": Many(HEAD),
+            "initial": OrNone(FEATURE_MAP),
+            "layers": ListOf(LAYER),
+            "heads": ListOf(HEAD),
         },
         network_fits,
     ),
 )
 
 
-LEVEL = Plain("a number between 0 and 1", lambda v: is_number(v) and 0 < v < 1)
+#: the schema of a loss's field, by what ``BuiltInLoss.stored`` says of it
+LOSS_FIELDS: dict[str, Schema] = {
+    "level": LEVEL,
+    "levels": Levels(),
+    "scale": NumberOrVector(),
+}
 
 
-def rises_within(values: Array, low: float, high: float) -> bool:
-    """Whether numbers rise from one to the next, between two bounds that are not among them."""
-    return bool((np.diff(np.concatenate([[low], values, [high]])) > 0).all())
+def loss_kind(loss: type[BuiltInLoss]) -> Kind:
+    """The kind of a built-in loss, made from what its class states."""
+    fields = {name: LOSS_FIELDS[what] for name, what in loss.stored.items()}
+    return Kind(loss.tag, loss, fields, loss.accepts)
 
 
-#: told the number of outputs
-REGRESSION_LOSS = Part(
-    Kind(SquaredError, {}, lambda loss, d: True),
-    Kind(Huber, {"delta": NumberOrVector()}, lambda loss, d: np.size(loss.delta) in (1, d)),
+#: size: outputs
+REGRESSION_LOSS = OneOf(*(loss_kind(loss) for loss in BUILT_IN if not loss.for_classes))
+
+
+#: size: outputs
+LOG_LOSS = OneOf(*(loss_kind(loss) for loss in BUILT_IN if loss.for_classes))
+
+
+#: size: outputs
+TARGET_SCALE = OneOf(
     Kind(
-        Quantile,
-        {"level": LEVEL, "smoothing": NumberOrVector()},
-        lambda loss, d: np.size(loss.smoothing) in (1, d),
-    ),
-    Kind(
-        Quantiles,
-        {"level": Numbers(1), "smoothing": NumberOrVector()},
-        lambda loss, d: (
-            rises_within(loss.level, 0.0, 1.0)
-            and len(loss.level) == d
-            and np.size(loss.smoothing) == 1
-        ),
-    ),
-    Kind(Poisson, {}, lambda loss, d: True),
-)
-
-
-#: told the number of outputs
-LOG_LOSS = Part(
-    Kind(BinaryLogLoss, {}, lambda loss, d: d == 1),
-    Kind(SoftmaxLogLoss, {}, lambda loss, d: d > 1),
-)
-
-
-#: told the number of outputs
-TARGET_SCALE = Part(
-    Kind(
+        "TargetScale",
         TargetScale,
         {"shift": Numbers(1), "scale": POSITIVE_NUMBER},
         lambda s, d: len(s.shift) in (1, d),
@@ -279,11 +305,12 @@ TARGET_SCALE = Part(
 )
 
 
-#: told the number of members and of scores a row
-CALIBRATION = Part(
+#: sizes: members of the ensemble, scores per row
+CALIBRATION = OneOf(
     Kind(
+        "Calibration",
         Calibration,
-        {"scores": Many(Numbers(2)), "weights": Many(Numbers(2))},
+        {"scores": ListOf(Numbers(2)), "weights": ListOf(Numbers(2))},
         lambda c, members, d: c.fits(members, d),
     ),
 )

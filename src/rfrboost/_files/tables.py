@@ -1,15 +1,19 @@
-"""What a fitted encoder consists of: a new kind of column is one more ``Kind`` here."""
+"""What model files hold of a fitted encoder of tables: a schema for every class.
+
+A new kind of column is one more ``Kind`` in ``COLUMN_ENCODER``. Each schema's comment names the
+sizes that its ``fits`` is given.
+"""
 
 from rfrboost._files.schema import (
     COUNT,
     FLAG,
     TEXT,
+    JsonValue,
     Kind,
-    Many,
-    Maybe,
+    ListOf,
     Numbers,
-    Part,
-    Plain,
+    OneOf,
+    OrNone,
     choice,
 )
 from rfrboost._tables.encoder import (
@@ -21,43 +25,48 @@ from rfrboost._tables.encoder import (
     Scaling,
 )
 
-INDEX = Plain("the number of a column", lambda v: type(v) is int and 0 <= v < 2**31)
+INDEX = JsonValue("the number of a column", lambda v: type(v) is int and 0 <= v < 2**31)
 
 
 def levels_fit(encoder: LevelColumn) -> bool:
-    """A row of values for each level and one for all others, a name for each column of them."""
+    """Whether levels differ, and each has a row of values, with one more row for all others."""
     different = len(set(encoder.levels)) == len(encoder.levels)
     shape = (len(encoder.levels) + 1, len(encoder.suffixes))
     return different and encoder.values.shape == shape
 
 
-COLUMN_ENCODER = Part(
+#: no sizes
+COLUMN_ENCODER = OneOf(
     Kind(
+        "NumberColumns",
         NumberColumns,
-        {"columns": Many(INDEX), "holes": Many(INDEX)},
+        {"columns": ListOf(INDEX), "holes": ListOf(INDEX)},
         lambda encoder: True,
     ),
     Kind(
+        "DateColumn",
         DateColumn,
-        {"column": INDEX, "parts": Many(choice(dict.fromkeys(DATE_PARTS))), "holes": FLAG},
+        {"column": INDEX, "parts": ListOf(choice(dict.fromkeys(DATE_PARTS))), "holes": FLAG},
         lambda encoder: True,
     ),
     Kind(
+        "LevelColumn",
         LevelColumn,
         {
             "column": INDEX,
-            "levels": Many(Maybe(TEXT)),
+            "levels": ListOf(OrNone(TEXT)),
             "values": Numbers(2),
-            "suffixes": Many(TEXT),
+            "suffixes": ListOf(TEXT),
         },
         levels_fit,
     ),
 )
 
 
-#: told the number of columns
-SCALING = Part(
+#: size: encoded columns
+SCALING = OneOf(
     Kind(
+        "Scaling",
         Scaling,
         {key: Numbers(1) for key in ("fill", "start", "width", "mean", "gain")},
         lambda s, columns: (
@@ -69,9 +78,9 @@ SCALING = Part(
 
 
 def encoder_fits(encoder: Encoder, width: int) -> bool:
-    """Told the number of columns that must come out."""
+    """Whether the column encoders give ``width`` columns, from columns that the table has."""
     return (
-        all(COLUMN_ENCODER.fits(part) for part in encoder.columns)
+        all(COLUMN_ENCODER.fits(column) for column in encoder.columns)
         and len(encoder.sources) == width > 0
         and max(encoder.sources) < encoder.n_columns
         and (encoder.names is None or len(encoder.names) == encoder.n_columns)
@@ -79,14 +88,15 @@ def encoder_fits(encoder: Encoder, width: int) -> bool:
     )
 
 
-#: told the number of columns that come out
-ENCODER = Part(
+#: size: encoded columns
+ENCODER = OneOf(
     Kind(
+        "Encoder",
         Encoder,
         {
-            "names": Maybe(Many(TEXT)),
+            "names": OrNone(ListOf(TEXT)),
             "n_columns": COUNT,
-            "columns": Many(COLUMN_ENCODER),
+            "columns": ListOf(COLUMN_ENCODER),
             "scaling": SCALING,
         },
         encoder_fits,

@@ -1,20 +1,23 @@
-"""Activation functions σ of the random features, applied in place.
+"""Activations σ and feature maps: random features f that are drawn once and never trained.
 
-Random features f: sampled once, never trained.
+Two ideas are kept apart. A *sampler* draws features for given data
+(:mod:`rfrboost._model.samplers`); a *feature map* is what it has drawn: frozen arrays that turn
+rows into features. Rows are in homogeneous coordinates (z, 1), of shape (n, D + 1), so that weights
+and offsets are one matrix and one product.
 
-Two ideas, kept apart. A *sampler* draws features for given data; a *feature map* is what
-it has drawn, frozen arrays that turn rows into features. Rows are in homogeneous
-coordinates (z, 1), so that weights and offsets are one matrix and one product.
+Every feature map has the members of :class:`FeatureMap`. Two facts are optional, each declared by a
+protocol: how inaccurate its features are in single precision (:class:`RoundedFeatures`), and its
+derivative (:class:`DifferentiableFeatures`), without which a model has no input gradients.
 
-A sampler of one's own needs two methods, ``n_rows(n_features)`` and
-``sample(Z, Y, n_features, rng)``. It returns a :class:`DenseFeatures`, or a map of one's own with
-all that :class:`FeatureMap` lists. Any scikit-learn transformer works as it is, through
-:class:`TransformerSampler`.
+A sampler written by a user returns a :class:`DenseFeatures` or its own feature map. Any
+scikit-learn transformer can serve as features through
+:class:`rfrboost._model.samplers.TransformerSampler`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import expit
@@ -27,12 +30,12 @@ from rfrboost._typing import Array
 
 @dataclass(frozen=True)
 class Activation:
-    """σ and what the numerics must know of it.
+    """An activation σ, applied in place, and what the numerics must know of it.
 
-    ``bound`` is sup|σ|; a finite bound is what single precision needs (see
-    :mod:`rfrboost._numerics.precision`). ``swim`` gives SWIM's two constants in units of the
-    feature scale c: the pre-activation at x⁽¹⁾ and at x⁽²⁾. ``derivative`` is σ' of the
-    pre-activation, which it may overwrite.
+    ``derivative`` gives σ' for a pre-activation, which it may overwrite. ``bound`` is sup|σ|; only
+    features with a finite bound may be computed in single precision (see
+    :mod:`rfrboost._numerics.precision`). ``swim`` are the pre-activations at x⁽¹⁾ and at x⁽²⁾ of a
+    SWIM neuron, in units of the feature scale c.
     """
 
     apply: Callable[[Array], Array]
@@ -42,13 +45,13 @@ class Activation:
 
 
 def tanh_derivative(z: Array) -> Array:
-    """1 − tanh², in place: fresh memory for every operation would take longer than the tanh."""
+    """1 − tanh², in place: allocating memory for each operation would take longer than the tanh."""
     np.tanh(z, out=z)
     np.multiply(z, z, out=z)
     return np.subtract(1.0, z, out=z)
 
 
-# A saturating σ is centred between the two points; relu switches on at the first one.
+# A saturating σ is centred between a SWIM neuron's two points; relu is zero up to the first one.
 ACTIVATIONS = {
     "identity": Activation(lambda z: z, np.ones_like, np.inf, (-1.0, 1.0)),
     "tanh": Activation(lambda z: np.tanh(z, out=z), tanh_derivative, 1.0, (-1.0, 1.0)),
@@ -62,16 +65,16 @@ ACTIVATIONS = {
     "cos": Activation(lambda z: np.cos(z, out=z), lambda z: -np.sin(z), 1.0, (-1.0, 1.0)),
 }
 
-
-# What a user may choose; the identity is what a linear model's first layer is made of.
+# The activations that a user may choose; the identity serves linear members only.
 CHOICES = set(ACTIVATIONS) - {"identity"}
 
 
 class FeatureMap(Protocol):
-    """Frozen random features: rows (z, 1) to ``width`` features, at most ``bound`` in size.
+    """Frozen random features: rows (z, 1) to ``width`` features of absolute value ≤ ``bound``.
 
-    One whose features are computed in single precision, and may be wrong by more than a unit of its
-    roundoff, says so in a property ``rounding``: a number, or one a feature.
+    ``dtype`` is the precision in which they are computed. A map may also have the members of
+    :class:`~rfrboost._model.features.RoundedFeatures`, which says how inaccurate its features are
+    in single precision, and of :class:`~rfrboost._model.features.DifferentiableFeatures`.
     """
 
     @property
@@ -84,35 +87,62 @@ class FeatureMap(Protocol):
     def dtype(self) -> np.dtype: ...
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "FeatureMap":
-        """The same map computed in ``dtype``, or the map itself where that is unsafe."""
+        """The same map computed in ``dtype``, or the map itself where that would be inaccurate.
+
+        ``largest_input`` is the largest absolute value in the rows.
+        """
 
     def __call__(self, rows: Array, out: Array) -> None:
-        """Write the features of ``rows`` into ``out``, an array in Fortran order."""
+        """Write the features of ``rows`` into ``out`` (n, width), an array in Fortran order."""
+
+
+@runtime_checkable
+class RoundedFeatures(Protocol):
+    """A feature map that says how inaccurate its features are in single precision."""
+
+    @property
+    def rounding(self) -> Array | float:
+        """The error of all features, or of each (width,), in units of float32's roundoff."""
+
+
+@runtime_checkable
+class DifferentiableFeatures(Protocol):
+    """A feature map with a derivative."""
+
+    def pullback(self, rows: Array) -> Callable[[Array], Array]:
+        """The derivative at ``rows`` (n, D + 1), for reverse accumulation.
+
+        The result turns derivatives in the features (n, width) into derivatives in z (n, D).
+        """
+
+
+def rounding_of(features: FeatureMap) -> Array:
+    """The error of each feature (width,), in units of float32's roundoff; 1 if it is not known."""
+    rounding = features.rounding if isinstance(features, RoundedFeatures) else 1.0
+    return np.broadcast_to(rounding, features.width)
 
 
 @dataclass(frozen=True)
 class DenseFeatures:
-    """σ(zᵀB + b): ``weights`` is (D+1, p) with the offsets b as its last row."""
+    """σ(zᵀB + b): ``weights`` is (D + 1, p) with the offsets b as its last row."""
 
     weights: Array
     activation: str
+    width: int = field(init=False, repr=False, compare=False)
+    bound: float = field(init=False, repr=False, compare=False)
+    dtype: np.dtype = field(init=False, repr=False, compare=False)
 
-    @property
-    def width(self) -> int:
-        return self.weights.shape[1]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", self.weights.shape[1])
+        object.__setattr__(self, "bound", ACTIVATIONS[self.activation].bound)
+        object.__setattr__(self, "dtype", self.weights.dtype)
 
-    @property
-    def bound(self) -> float:
-        return ACTIVATIONS[self.activation].bound
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.weights.dtype
-
-    @property
+    @cached_property
     def rounding(self) -> Array:
-        # Where a steep neuron is not saturated, its z is a small difference of large numbers.
-        return 1 + np.linalg.norm(self.weights[:-1].astype(float), axis=0)
+        # The pre-activation of a steep neuron that is not saturated is a small difference of large
+        # numbers.
+        norms: Array = np.linalg.norm(self.weights[:-1].astype(float), axis=0)
+        return 1 + norms
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "DenseFeatures":
         if dtype == self.dtype or not representable(self.weights, largest_input):
@@ -124,30 +154,24 @@ class DenseFeatures:
         ACTIVATIONS[self.activation].apply(out)
 
     def slopes(self, rows: Array) -> Array:
-        """σ' at every row and neuron, in the precision of the rows."""
+        """σ' for every row and neuron (n, p), in the precision of the rows."""
         weights = self.weights.astype(rows.dtype, copy=False)
         return ACTIVATIONS[self.activation].derivative(product(rows, weights))
 
     def pullback(self, rows: Array) -> Callable[[Array], Array]:
-        """Cotangents of the features at some rows to those of z, by the chain rule."""
-        slopes, directions = self.slopes(rows), self.weights[:-1].T.astype(np.float64)
+        slopes = self.slopes(rows)
+        directions = self.weights[:-1].T.astype(np.float64)
         return lambda cotangent: product(cotangent * slopes, directions)
 
 
 @dataclass(frozen=True)
 class TransformerFeatures:
-    """A fitted scikit-learn transformer as a feature map."""
+    """A fitted scikit-learn transformer as a feature map, without a derivative."""
 
     transformer: Any
     width: int
-
-    @property
-    def bound(self) -> float:
-        return np.inf
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.dtype(np.float64)
+    bound: ClassVar[float] = np.inf
+    dtype: ClassVar[np.dtype] = np.dtype(np.float64)
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "TransformerFeatures":
         return self
@@ -157,5 +181,5 @@ class TransformerFeatures:
 
 
 def dense(features: Any) -> Array:
-    """A transformer's output as an ordinary array (some return sparse matrices or frames)."""
+    """A transformer's output as an ordinary array (some return sparse matrices or data frames)."""
     return np.asarray(features.toarray() if hasattr(features, "toarray") else features)

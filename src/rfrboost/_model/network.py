@@ -1,32 +1,43 @@
 """The fitted model: a residual network of frozen arrays, without hyper-parameters or data.
 
-Derivatives of the raw prediction in the inputs, by the chain rule backwards through the layers.
+From top to bottom: the parts of a layer (features, step, standardisation), the head, the
+:class:`Network` with its forward pass, and derivatives of the raw prediction in the inputs.
 
-With G_t = ∂raw/∂Φ_t, equation (eqGradientRepresentationBoostingResNetEquation) gives
-G_{t−1} = G_t + G_t A_t ∂f_t/∂Φ_{t−1}, and each layer adds G_t A_t ∂f_t/∂x to the derivative in x.
+Shapes: x (n, D₀ + 1) and Φ (n, D + 1) are homogeneous rows, whose last column is 1; a layer has p
+features; raw predictions are (n, d). A network works on arrays of numbers; tables are encoded
+before (:mod:`rfrboost._tables.encoder`).
+
+Derivatives follow the chain rule backwards through the layers. With G_t = ∂raw/∂Φ_t, equation
+(eqGradientRepresentationBoostingResNetEquation) gives G_{t−1} = G_t + G_t A_t ∂f_t/∂Φ_{t−1}, and
+each layer adds G_t A_t ∂f_t/∂x to the derivative in x.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from rfrboost._model.features import FeatureMap
+from rfrboost._model.features import DifferentiableFeatures, FeatureMap, rounding_of
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
 from rfrboost._numerics.precision import LARGEST_NOISE, predicting_dtypes
 from rfrboost._numerics.threads import side_by_side
 from rfrboost._typing import Array
 
-# Rows predicted at a time; bounds the memory of a prediction whatever its size. As few as make
-# products fast, so that threads have blocks to share.
+# Rows predicted at a time, which bounds the memory of a prediction of any size. Enough rows for
+# fast products, and few enough that threads have several batches to share.
 PREDICT_ROWS = 1024
 
+# Rows differentiated at a time: a layer's derivatives take d times the memory of its features.
+GRADIENT_ROWS = 512
 
-# Columns of features made double at a time.
-COLUMNS = 128
+# Columns of single-precision features that are converted to double precision at a time: few enough
+# to stay in a processor's cache.
+DOUBLE_COLUMNS = 128
+
+
+# The parts of a layer
 
 
 @dataclass(frozen=True)
@@ -36,34 +47,27 @@ class LayerFeatures:
     from_phi: FeatureMap | None
     from_x: FeatureMap | None
     added: bool = False
+    maps: tuple[FeatureMap, ...] = field(init=False, repr=False, compare=False)
+    width: int = field(init=False, repr=False, compare=False)
+    dtype: np.dtype = field(init=False, repr=False, compare=False)
+    bound: float = field(init=False, repr=False, compare=False)
 
-    @property
-    def maps(self) -> list[FeatureMap]:
-        return [m for m in (self.from_phi, self.from_x) if m is not None]
+    def __post_init__(self) -> None:
+        maps = tuple(m for m in (self.from_phi, self.from_x) if m is not None)
+        widths = [m.width for m in maps]
+        width = max(widths, default=0) if self.added else sum(widths)
+        object.__setattr__(self, "maps", maps)
+        object.__setattr__(self, "width", width)
+        object.__setattr__(self, "dtype", np.result_type(np.float32, *(m.dtype for m in maps)))
+        object.__setattr__(self, "bound", max((m.bound for m in maps), default=0.0))
 
-    @property
-    def width(self) -> int:
-        widths = [m.width for m in self.maps]
-        return max(widths) if self.added else sum(widths)
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.result_type(*(m.dtype for m in self.maps))
-
-    @property
-    def bound(self) -> float:
-        return max(m.bound for m in self.maps)
-
-    @property
     def rounding(self) -> Array:
-        """What features may be wrong by in single precision, in units of its roundoff.
-
-        A map that does not say is wrong by one.
-        """
-        each = [np.broadcast_to(getattr(m, "rounding", 1.0), m.width) for m in self.maps]
+        """The error of each feature (p,) in single precision, in units of its roundoff."""
+        each = [rounding_of(m) for m in self.maps]
         return np.add.reduce(each) if self.added else np.concatenate(each)
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "LayerFeatures":
+        """The features computed in ``dtype``, each map as far as that is accurate."""
         from_phi, from_x = (
             None if m is None else m.astype(dtype, largest_input)
             for m in (self.from_phi, self.from_x)
@@ -71,7 +75,7 @@ class LayerFeatures:
         return LayerFeatures(from_phi, from_x, self.added)
 
     def __call__(self, phi: Array, x: Array, out: Array) -> None:
-        """Write f_t of homogeneous rows (φ, 1), (x, 1) into ``out``."""
+        """Write f_t of homogeneous rows (φ, 1), (x, 1) into ``out`` (n, p)."""
         split = 0 if self.from_phi is None or self.added else self.from_phi.width
         if self.from_phi is not None:
             self.from_phi(phi, out if self.added else out[:, :split])
@@ -85,37 +89,41 @@ class LayerFeatures:
 
 @dataclass(frozen=True)
 class LowRankStep:
-    """A f = V(Cᵀf + c): the residual block, factored by its rank, which is at most d."""
+    """A f = V(Cᵀf + c): the residual block, factored by its rank r, which is at most d.
+
+    C is (p, r), c (r,) and V (D, r).
+    """
 
     C: Array
     c: Array
     V: Array
 
     def scaled(self, factor: float) -> "LowRankStep":
+        """The step times a factor."""
         return LowRankStep(self.C, self.c, frozen(self.V * factor))
 
     def outputs(self, F: Array, sums: np.dtype | None = None) -> Array:
-        """Cᵀf + c, the few numbers a row that the step depends on, summed in a dtype."""
+        """Cᵀf + c (n, r), on which the step depends alone; summed in ``sums``, or F's dtype."""
         widened = sums is not None and sums != F.dtype
         return (double_product(F, self.C) if widened else product(F, self.C)) + self.c
 
     def move(self, outputs: Array) -> Array:
-        """The step, given its outputs."""
+        """The step (n, D), given its outputs."""
         return product(outputs, self.V.T)
 
     def gain(self, W: Array, weights: Array) -> float:
-        """The norm of what leads from features, each times a weight, to a head W of Φ."""
+        """The norm of the map from features, each times its weight, to the head WᵀΦ."""
         leads = product(self.C, product(self.V.T, W))
         return float(np.linalg.norm(leads * weights[:, None]))
 
     def pull(self, G: Array) -> Array:
-        """Gᵀ A row by row: how what changes by G with Φ changes with every feature."""
+        """Derivatives in Φ (n, D) as derivatives in the features (n, p)."""
         return product(product(G, self.V), self.C.T.astype(float))
 
 
 @dataclass(frozen=True)
 class DiagonalStep:
-    """A f = a ⊙ f: a diagonal, or (all entries equal) scalar A."""
+    """A f = a ⊙ f with a (D,): a diagonal A, or a scalar one if all entries are equal."""
 
     a: Array
 
@@ -137,19 +145,20 @@ class DiagonalStep:
 
 @dataclass(frozen=True)
 class Standardizer:
-    """(φ − mean) / std with the training rows' statistics."""
+    """(φ − mean) / std with the training rows' statistics, each (D,)."""
 
     mean: Array
     std: Array
 
     def __call__(self, phi: Array) -> None:
+        """Standardise homogeneous rows in place."""
         phi[:, :-1] -= self.mean
         phi[:, :-1] /= self.std
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Φ_t = Φ_{t−1} + η A_t f_t(x, Φ_{t−1}), then standardised if asked."""
+    """Φ_t = Φ_{t−1} + η A_t f_t(x, Φ_{t−1}), with η in the step, then standardised if asked."""
 
     features: LayerFeatures
     step: LowRankStep | DiagonalStep
@@ -164,7 +173,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Head:
-    """raw = Wᵀφ + b, stored as one matrix (D+1, d) for rows (φ, 1)."""
+    """raw = Wᵀφ + b, stored as one matrix (D + 1, d) for rows (φ, 1)."""
 
     matrix: Array
 
@@ -174,16 +183,24 @@ class Head:
 
     @property
     def b(self) -> Array:
-        return self.matrix[-1]
+        weights: Array = self.matrix[-1]
+        return weights
 
     def __call__(self, phi: Array) -> Array:
-        """Raw predictions of rows (φ, 1), column by column in memory."""
+        """Raw predictions (n, d) of rows (φ, 1), in Fortran order."""
         return product(phi, self.matrix)
+
+
+# The network and its forward pass
 
 
 @dataclass(frozen=True)
 class Network:
-    """Φ_0, the layers, and the head fitted after each of them."""
+    """Φ_0, the layers, and the head fitted after each of them.
+
+    ``mean`` (D₀,) is subtracted from x. ``initial`` makes Φ_0 of x; None stands for the identity.
+    There is one head more than there are layers.
+    """
 
     mean: Array
     initial: FeatureMap | None
@@ -192,15 +209,15 @@ class Network:
 
     @cached_property
     def precisions(self) -> tuple[tuple[np.dtype, np.dtype], ...]:
-        """The dtypes in which each layer's features are predicted, and summed."""
+        """For each layer, the dtypes in which its features are predicted, and summed."""
         return self.precisions_for(LARGEST_NOISE)
 
     def precisions_for(self, noise: float) -> tuple[tuple[np.dtype, np.dtype], ...]:
-        """The same where rounding may change a prediction by more, or less."""
+        """These dtypes if rounding may change a prediction by ``noise``."""
         W = self.heads[-1].W
 
         def precision(layer: Layer) -> tuple[np.dtype, np.dtype]:
-            rounding = layer.features.rounding
+            rounding = layer.features.rounding()
             gain = layer.step.gain(W, np.ones_like(rounding))
             wrong = layer.step.gain(W, rounding)
             return predicting_dtypes(layer.features.dtype, gain, wrong, noise)
@@ -208,15 +225,15 @@ class Network:
         return tuple(map(precision, self.layers))
 
     def start(self, x: Array) -> Array:
-        """Φ₀ of homogeneous rows, homogeneous too."""
+        """Φ₀ of homogeneous rows (x − mean, 1), homogeneous too."""
         return start(self.initial, x)
 
     def staged(self, X: Array) -> Iterator[Array]:
-        """Φ_0, …, Φ_T of a few rows: one array, advanced in place between two yields."""
+        """Φ_0, …, Φ_T of a batch of rows X (n, D₀): one array, advanced in place each time."""
         return self.staged_rows(centered(X, self.mean))
 
     def staged_rows(self, x: Array) -> Iterator[Array]:
-        """The same of homogeneous rows (x − mean, 1)."""
+        """As :meth:`staged`, of homogeneous rows (x − mean, 1)."""
         phi = self.start(x)
         yield phi
         buffers: dict[tuple[int, np.dtype], Array] = {}
@@ -230,7 +247,7 @@ class Network:
             yield phi
 
     def transform(self, X: Array) -> Array:
-        """Φ_T, block by block. With Φ₀ the identity it is in the coordinates of X itself."""
+        """Φ_T (n, D), batch by batch. If Φ₀ is the identity, it is in the coordinates of X."""
         shift = self.mean if self.initial is None and not self._standardizes() else 0.0
 
         def representation(rows: slice) -> Array:
@@ -239,7 +256,7 @@ class Network:
         return np.vstack(side_by_side(representation, row_slices(len(X))))
 
     def raw(self, X: Array) -> Array:
-        """Wᵀ_TΦ_T + b, block by block."""
+        """The raw predictions Wᵀ_TΦ_T + b (n, d), batch by batch."""
 
         def last(rows: slice) -> Array:
             return self.heads[-1](self._last(X[rows]))
@@ -247,13 +264,13 @@ class Network:
         return np.vstack(side_by_side(last, row_slices(len(X))))
 
     def staged_raw(self, X: Array) -> list[Array]:
-        """The raw predictions after 0, 1, …, T layers."""
+        """The raw predictions after 0, 1, …, T layers, each (n, d)."""
 
         def stages(rows: slice) -> list[Array]:
             return [head(phi) for phi, head in zip(self.staged(X[rows]), self.heads, strict=True)]
 
-        blocks = side_by_side(stages, row_slices(len(X)))
-        return [np.vstack(stage) for stage in zip(*blocks, strict=True)]
+        batches = side_by_side(stages, row_slices(len(X)))
+        return [np.vstack(stage) for stage in zip(*batches, strict=True)]
 
     def _last(self, X: Array) -> Array:
         for phi in self.staged(X):
@@ -265,19 +282,19 @@ class Network:
 
 
 def double_product(F: Array, C: Array) -> Array:
-    """F·C summed in double precision, some columns at a time: they stay in a cache."""
+    """F·C summed in double precision, some columns of F at a time."""
     total = np.zeros((len(F), C.shape[1]))
-    wide = np.empty((len(F), COLUMNS), order="F")
-    for begin in range(0, F.shape[1], COLUMNS):
-        some = F[:, begin : begin + COLUMNS]
+    wide = np.empty((len(F), DOUBLE_COLUMNS), order="F")
+    for begin in range(0, F.shape[1], DOUBLE_COLUMNS):
+        some = F[:, begin : begin + DOUBLE_COLUMNS]
         part = wide[:, : some.shape[1]]
         part[...] = some
-        total += product(part, C[begin : begin + COLUMNS].astype(float))
+        total += product(part, C[begin : begin + DOUBLE_COLUMNS].astype(float))
     return total
 
 
 def start(initial: FeatureMap | None, x: Array) -> Array:
-    """Φ₀: the identity, or random features of x."""
+    """Φ₀ of homogeneous rows: the rows themselves, or random features of them."""
     if initial is None:
         return x.copy()
     phi = np.empty((len(x), initial.width + 1))
@@ -288,32 +305,32 @@ def start(initial: FeatureMap | None, x: Array) -> Array:
 
 
 def centered(X: Array, mean: Array) -> Array:
-    """Rows (x − mean, 1) in float64."""
+    """Homogeneous rows (x − mean, 1) in float64."""
     rows = np.empty((len(X), X.shape[1] + 1))
     np.subtract(X, mean, out=rows[:, :-1])
     rows[:, -1] = 1.0
     return rows
 
 
-def row_slices(n: int) -> list[slice]:
-    return [slice(i, i + PREDICT_ROWS) for i in range(0, max(n, 1), PREDICT_ROWS)]
+def row_slices(n: int, batch_rows: int = PREDICT_ROWS) -> list[slice]:
+    """The batches of n rows; one empty batch if there are no rows."""
+    return [slice(i, i + batch_rows) for i in range(0, max(n, 1), batch_rows)]
 
 
-# Rows differentiated at a time: a layer's cotangents are as large as its features, d times.
-GRADIENT_ROWS = 512
+# Derivatives in the inputs
 
 
 def input_gradient(network: Network, X: Array) -> Array:
-    """∂raw_j/∂x of every row, as (n, columns, outputs), block by block."""
-    blocks = [
-        rows_gradient(network, centered(X[begin : begin + GRADIENT_ROWS], network.mean))
-        for begin in range(0, max(len(X), 1), GRADIENT_ROWS)
+    """∂raw_j/∂x_i of every row, as (n, columns, outputs), batch by batch."""
+    batches = [
+        rows_gradient(network, centered(X[rows], network.mean))
+        for rows in row_slices(len(X), GRADIENT_ROWS)
     ]
-    return np.concatenate(blocks)
+    return np.concatenate(batches)
 
 
 def rows_gradient(network: Network, x: Array) -> Array:
-    """The same of a few homogeneous rows (x − mean, 1)."""
+    """The input gradient of a batch of homogeneous rows (x − mean, 1)."""
     phis = before_layers(network, x)
     W = network.heads[-1].W
     G = [np.tile(W[:, j], (len(x), 1)) for j in range(W.shape[1])]
@@ -323,25 +340,23 @@ def rows_gradient(network: Network, x: Array) -> Array:
         for j in range(len(G)):
             G[j], addend = pullback(G[j])
             in_x[j] += addend
-    return np.stack([a + _through(network.initial, x, g) for a, g in zip(in_x, G, strict=True)], 2)
+    if network.initial is not None:
+        through_initial = pullback_of(network.initial, x)
+        G = [through_initial(g) for g in G]
+    return np.stack([a + g for a, g in zip(in_x, G, strict=True)], 2)
 
 
 def before_layers(network: Network, x: Array) -> list[Array] | list[None]:
-    """Φ before each layer; nothing where no layer looks at it, since predicting takes time."""
+    """Φ before each layer, or None for each if no layer uses it, since predicting takes time."""
     if all(layer.features.from_phi is None for layer in network.layers):
         return [None] * len(network.layers)
     # The array that ``staged_rows`` yields is advanced in place.
     return [phi.copy() for phi in network.staged_rows(x)][:-1]
 
 
-def _through(initial: FeatureMap | None, x: Array, G: Array) -> Array:
-    """∂raw/∂Φ₀ to ∂raw/∂x: as it is for the identity, else through the first features."""
-    return G if initial is None else pullback(initial, x)(G)
-
-
-def pullback(features: Any, rows: Array) -> Callable[[Array], Array]:
-    """A feature map's derivative at some rows: cotangents of its features to those of its input."""
-    if not hasattr(features, "pullback"):
+def pullback_of(features: FeatureMap, rows: Array) -> Callable[[Array], Array]:
+    """A feature map's derivative at some rows (:class:`DifferentiableFeatures`)."""
+    if not isinstance(features, DifferentiableFeatures):
         raise TypeError(
             f"Features of type {type(features).__name__} have no known derivative, so the "
             "input gradient is not defined. Use features='swim', 'gaussian', 'uniform' or "
@@ -354,11 +369,11 @@ class LayerPullback:
     """∂raw/∂Φ_t to ∂raw/∂Φ_{t−1} and the layer's share of ∂raw/∂x, at some rows."""
 
     def __init__(self, layer: Layer, phi: Array | None, x: Array) -> None:
-        self.layer, maps = layer, layer.features
-        self.from_phi = (
-            None if maps.from_phi is None or phi is None else pullback(maps.from_phi, phi)
-        )
-        self.from_x = None if maps.from_x is None else pullback(maps.from_x, x)
+        self.layer = layer
+        from_phi = layer.features.from_phi
+        from_x = layer.features.from_x
+        self.from_phi = None if from_phi is None or phi is None else pullback_of(from_phi, phi)
+        self.from_x = None if from_x is None else pullback_of(from_x, x)
 
     def __call__(self, G: Array) -> tuple[Array, Array | float]:
         if self.layer.standardizer is not None:
@@ -368,12 +383,9 @@ class LayerPullback:
         return in_phi, 0.0 if self.from_x is None else self.from_x(to_x)
 
 
-def split(features: LayerFeatures, cotangent: Array) -> Iterator[Array]:
-    """The parts that belong to the features of Φ and of x; summed features have both in common."""
+def split(features: LayerFeatures, cotangent: Array) -> tuple[Array, Array]:
+    """Derivatives in a layer's features as those in its features of Φ and in those of x."""
     if features.added:
-        yield cotangent
-        yield cotangent
-        return
+        return cotangent, cotangent
     width = 0 if features.from_phi is None else features.from_phi.width
-    yield cotangent[:, :width]
-    yield cotangent[:, width:]
+    return cotangent[:, :width], cotangent[:, width:]

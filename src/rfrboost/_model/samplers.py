@@ -1,8 +1,18 @@
-"""Sparse random features: neurons that see a few columns each, as splits of a tree do."""
+"""Samplers: they draw feature maps for given data.
+
+- :class:`SWIM`: neurons between pairs of training rows, the default.
+- :class:`SparseSWIM`: SWIM neurons that see one to three columns, as splits of a tree do.
+- :class:`IID` and :class:`Fourier`: weights that do not depend on the data.
+- :class:`TransformerSampler`: any scikit-learn transformer.
+- :class:`Columns`: the columns themselves, for linear members.
+
+Equation names (eqSWIMWeights, eqSWIMDensity) are those of the paper. All randomness comes from the
+generator that ``sample`` is given.
+"""
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -17,39 +27,84 @@ from rfrboost._model.features import (
 )
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import squared_distances
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Indices
 
-# Candidate pairs a SWIM neuron is chosen from. Every one of √(CANDIDATES·p) rows is paired with
-# every one of as many others: the steep pairs are rare, and a product of rows offers many pairs
-# for little work, whatever n is.
+# Candidate pairs that each SWIM neuron is chosen from. √(CANDIDATES·p) rows are each paired with
+# √(CANDIDATES·p) others: steep pairs are rare, and a product of rows offers many pairs for little
+# work, which does not grow with n.
 CANDIDATES = 128
-
 
 # Pairs closer than this, in units of a coordinate's standard deviation, count as this far apart.
 CLOSEST = 0.01
 
-
-# Rows a scikit-learn transformer is fitted on.
+# Rows that a scikit-learn transformer is fitted on.
 TRANSFORMER_ROWS = 8192
 
+# The most columns that a sparse neuron sees; it sees one, two or three with equal chances.
+MOST_COLUMNS = 3
 
+# The share of a column's chance to be seen that follows its variance; the rest is even.
+BY_SPREAD = 0.75
+
+# Rows from which the standard deviations of columns are computed.
+SPREAD_ROWS = 2000
+
+# Candidate pairs that each sparse neuron is chosen from.
+SPARSE_CANDIDATES = 16
+
+# Pairs closer than this in a sparse neuron's columns, in units of the mean distance, are equal.
+EQUAL = 1e-6
+
+
+@runtime_checkable
 class Sampler(Protocol):
     """Draws feature maps."""
 
     def n_rows(self, n_features: int) -> int:
-        """How many training rows ``sample`` wants to see, drawn in proportion to weight."""
+        """The number of training rows that ``sample`` wants, drawn in proportion to weight."""
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> FeatureMap:
         """Draw features, given rows ``Z`` (m, D) and their targets ``Y`` (m, d)."""
 
 
+@runtime_checkable
+class AxisAligned(Protocol):
+    """A sampler that says whether its features belong to single columns.
+
+    If so, a learned metric may stretch columns, but not rotate them: after a rotation a neuron of
+    few columns would see all of them.
+    """
+
+    axis_aligned: ClassVar[bool]
+
+
+def is_axis_aligned(sampler: Sampler) -> bool:
+    """Whether a sampler says that its features belong to single columns."""
+    return isinstance(sampler, AxisAligned) and sampler.axis_aligned
+
+
+def swim_neurons(
+    scale: float, activation: str, first: Array, delta: Array, distance: Array
+) -> DenseFeatures:
+    """Neurons between pairs of points, equation (eqSWIMWeights) with c₂ = high − low, c₁ = −low.
+
+    ``first`` (p, D) are the points x⁽¹⁾, ``delta`` (p, D) the differences x⁽²⁾ − x⁽¹⁾ and
+    ``distance`` (p,) their lengths; a neuron whose points are equal is constant.
+    """
+    low, high = (scale * c for c in ACTIVATIONS[activation].swim)
+    apart = np.where(distance > 0, distance, np.inf)[:, None]
+    directions = (high - low) * (delta / apart) / apart
+    offsets = low - np.einsum("ij,ij->i", directions, first)
+    return DenseFeatures(frozen(np.vstack([directions.T, offsets])), activation)
+
+
 @dataclass(frozen=True)
 class SWIM:
-    """Pair-sampled weights, equations (eqSWIMWeights) and (eqSWIMDensity).
+    """Weights from pairs of training points, equations (eqSWIMWeights) and (eqSWIMDensity).
 
     Each neuron is steepest between two training points: its pre-activation is −c at x⁽¹⁾ and
-    +c at x⁽²⁾ (0 and 2c for relu). Pairs are drawn in proportion to ‖Δy‖ / ‖Δz‖, or uniformly.
-    ``scale`` is c.
+    +c at x⁽²⁾ (0 and 2c for relu). ``scale`` is c. Pairs are drawn in proportion to ‖Δy‖ / ‖Δz‖ if
+    ``pair_sampling`` is "gradient", or with equal chances if it is "uniform".
     """
 
     scale: float
@@ -77,20 +132,15 @@ class SWIM:
         second, first = np.divmod(draw(density.ravel(order="F"), n_features, rng), half)
         delta = Z[half:][second] - Z[:half][first]
         distance = np.maximum(np.linalg.norm(delta, axis=1), closest)
-        return self._neurons(Z[:half][first], delta, distance)
-
-    def _neurons(self, first: Array, delta: Array, distance: Array) -> DenseFeatures:
-        """Equation (eqSWIMWeights): c₂ = high − low, c₁ = −low."""
-        low, high = (self.scale * c for c in ACTIVATIONS[self.activation].swim)
-        apart = np.where(distance > 0, distance, 1.0)[:, None]
-        directions = (high - low) * (delta / apart) / apart
-        offsets = low - np.einsum("ij,ij->i", directions, first)
-        return DenseFeatures(frozen(np.vstack([directions.T, offsets])), self.activation)
+        return swim_neurons(self.scale, self.activation, Z[:half][first], delta, distance)
 
 
 @dataclass(frozen=True)
 class IID:
-    """Independent weights and offsets: N(0, scale²/D) or U(±scale/√D)."""
+    """Independent weights and offsets, from N(0, scale²/D) or U(−scale/√D, scale/√D).
+
+    ``distribution`` is "gaussian" or "uniform".
+    """
 
     scale: float
     activation: str
@@ -127,8 +177,8 @@ class Fourier:
 class TransformerSampler:
     """Any scikit-learn transformer as a sampler: cloned, seeded and fitted for every layer.
 
-    Its width is its own. It is fitted on distinct rows and, if it wants targets, on numbers: y, or
-    the columns of one-hot labels.
+    The transformer decides the number of features; ``n_features`` has no effect. It is fitted on
+    distinct rows and their targets: y (m,), or a matrix if there are several outputs or classes.
     """
 
     transformer: Any
@@ -146,46 +196,26 @@ class TransformerSampler:
         return TransformerFeatures(transformer, dense(transformer.transform(Z[:1])).shape[1])
 
 
-def draw(density: Array, size: int, rng: Generator) -> np.ndarray:
-    """``size`` indices with replacement, in proportion to ``density`` (uniform if all zero)."""
+def draw(density: Array, size: int, rng: Generator) -> Indices:
+    """``size`` indices with replacement, in proportion to ``density`` (uniform if all is zero)."""
     if not density.any():
-        return rng.integers(len(density), size=size)
+        return np.asarray(rng.integers(len(density), size=size))
     cumulative = np.cumsum(density)
-    return np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
-
-
-# A neuron sees one, two or three columns.
-MOST_COLUMNS = 3
-
-
-# How much of the choice of columns follows their spread; the rest is even.
-BY_SPREAD = 0.75
-
-
-# Rows that tell how far columns spread.
-SPREAD_ROWS = 2000
-
-
-# Pairs of rows that a neuron is chosen from.
-SPARSE_CANDIDATES = 16
-
-
-# Pairs closer than this in a neuron's own columns, in units of the mean distance, are equal there.
-EQUAL = 1e-6
+    drawn: Indices = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    return drawn
 
 
 @dataclass(frozen=True)
 class SparseSWIM:
-    """SWIM neurons of few columns, drawn in proportion to how far the column spreads.
+    """SWIM neurons of one to three columns; columns that vary more are seen more often.
 
     Each neuron is placed between two rows that differ in its columns, drawn in proportion to
-    ‖Δy‖ / ‖Δz‖ among a few pairs. ``scale`` is c.
-    ``axis_aligned`` says that a metric may stretch columns but not turn them.
+    ‖Δy‖ / ‖Δz‖ among a few pairs, distances being those in its columns. ``scale`` is c.
     """
 
     scale: float
     activation: str
-    axis_aligned = True
+    axis_aligned: ClassVar[bool] = True
 
     def n_rows(self, n_features: int) -> int:
         return 2 * SPARSE_CANDIDATES * n_features
@@ -198,51 +228,50 @@ class SparseSWIM:
         )
         delta = (second - first) * seen[:, None, :]
         distance = np.sqrt(np.einsum("ijk,ijk->ij", delta, delta))
-        change = (Y[half:] - Y[:half]).reshape(n_features, SPARSE_CANDIDATES, -1)
-        steepness = np.sqrt(np.einsum("ijk,ijk->ij", change, change))
-        pair = chosen_pairs(steepness, distance, rng)
+        dy = (Y[half:] - Y[:half]).reshape(n_features, SPARSE_CANDIDATES, -1)
+        change = np.sqrt(np.einsum("ijk,ijk->ij", dy, dy))
+        pair = chosen_pairs(change, distance, rng)
         own = np.arange(n_features)
-        return self._neurons(first[own, pair], delta[own, pair], distance[own, pair])
-
-    def _neurons(self, first: Array, delta: Array, distance: Array) -> DenseFeatures:
-        """Equation (eqSWIMWeights) in a neuron's own columns; one without a pair is constant."""
-        low, high = (self.scale * c for c in ACTIVATIONS[self.activation].swim)
-        apart = np.where(distance > 0, distance, np.inf)[:, None]
-        directions = (high - low) * (delta / apart) / apart
-        offsets = low - np.einsum("ij,ij->i", directions, first)
-        return DenseFeatures(frozen(np.vstack([directions.T, offsets])), self.activation)
+        return swim_neurons(
+            self.scale, self.activation, first[own, pair], delta[own, pair], distance[own, pair]
+        )
 
 
 def chosen_columns(spread: Array, n_features: int, rng: Generator) -> Array:
-    """Which columns each neuron sees, as (n_features, D) of 0 and 1: a draw without replacement."""
+    """The columns that each neuron sees, as 0 and 1 (n_features, D), given their deviations."""
     D = len(spread)
     squares = np.square(spread / (spread.max() or 1.0))
     share = BY_SPREAD * squares / (squares.sum() or 1.0) + (1 - BY_SPREAD) / D
-    # The largest of log-shares with Gumbel noise are such a draw.
+    # The largest of log-shares with Gumbel noise are a draw without replacement.
     keys = np.log(share) + rng.gumbel(size=(n_features, D))
     count = np.minimum(rng.integers(1, MOST_COLUMNS + 1, size=n_features), D)
     ranked = -np.sort(-keys, axis=1)
-    return (keys >= ranked[np.arange(n_features), count - 1][:, None]).astype(float)
+    seen: Array = (keys >= ranked[np.arange(n_features), count - 1][:, None]).astype(float)
+    return seen
 
 
-def chosen_pairs(steepness: Array, distance: Array, rng: Generator) -> Array:
-    """For each neuron one of its pairs, in proportion to steepness; any if all are flat."""
+def chosen_pairs(change: Array, distance: Array, rng: Generator) -> Indices:
+    """For each neuron one of its pairs, in proportion to ‖Δy‖ / ‖Δz‖; any of them if all are 0.
+
+    ``change`` and ``distance`` are ‖Δy‖ and ‖Δz‖, both (neurons, pairs).
+    """
     apart = distance > EQUAL * (distance.mean() or 1.0)
-    density = np.where(apart, steepness / np.where(apart, distance, 1.0), 0.0)
+    density = np.where(apart, change / np.where(apart, distance, 1.0), 0.0)
     flat = ~density.any(axis=1)
     density[flat] = apart[flat]
     cumulative = np.cumsum(density, axis=1)
     drawn = (cumulative <= rng.random((len(density), 1)) * cumulative[:, -1:]).sum(axis=1)
-    return np.minimum(drawn, density.shape[1] - 1)
+    pairs: Indices = np.minimum(drawn, density.shape[1] - 1)
+    return pairs
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of x as features, and a sampler that has nothing else to draw."""
+    """The columns of x as features: a feature map, and the sampler that returns it."""
 
     width: int
-    bound = np.inf
-    dtype = np.dtype(np.float64)
+    bound: ClassVar[float] = np.inf
+    dtype: ClassVar[np.dtype] = np.dtype(np.float64)
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "Columns":
         return self

@@ -1,1 +1,1 @@
-"""Linear algebra, precision and threads: functions on arrays that know nothing of the method."""
+"""Linear algebra, precision, threads and sizes: functions on arrays that serve every method."""

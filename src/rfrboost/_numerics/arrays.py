@@ -1,4 +1,9 @@
-"""TODO _numerics.arrays."""
+"""Small helpers for arrays: read-only copies, sizes, and random keys that depend on content alone.
+
+A fit must not depend on the order of its rows. Wherever rows are drawn or dealt out, they are
+therefore first put in an order that their content decides (:func:`content_order`), or decided on
+one by one by a key of their content (:func:`projection`, :func:`hashed`).
+"""
 
 import numpy as np
 from numpy.random import Generator
@@ -26,7 +31,11 @@ def content_order(x: Array, y: Array, rng: Generator) -> Indices:
 
 
 def projection(A: Array, direction: Array) -> Array:
-    """A number for every row, the same for equal rows: each is summed by itself in a fixed way."""
+    """A·direction, one number for each row (n,): the same bits for equal rows.
+
+    Each row is summed by itself in a fixed order; a matrix product would round differently
+    depending on where in the matrix a row is.
+    """
     keys = np.empty(len(A))
     for begin in range(0, len(A), BATCH_ROWS):
         s = slice(begin, begin + BATCH_ROWS)
@@ -35,8 +44,13 @@ def projection(A: Array, direction: Array) -> Array:
 
 
 def hashed(keys: Array) -> Array:
-    """Numbers in [0, 1) that have nothing to do with each other, the same for equal keys."""
+    """Pseudo-random numbers in [0, 1), one for each key: equal for equal keys, else unrelated.
+
+    The mixing steps are those of the splitmix64 generator.
+    """
+    # Adding zero turns −0.0 into 0.0, which is an equal key with other bits.
     bits = (keys + 0.0).view(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    # The upper 53 bits are as many as a double holds.
     return (bits >> np.uint64(11)) / 2.0**53

@@ -1,129 +1,211 @@
-"""The few routines that fits spend their time in, called without Python's lock.
+"""Matrix products, Gram matrices and Cholesky factorisations, all by SciPy's BLAS and LAPACK.
 
-SciPy's wrappers of BLAS and LAPACK hold the interpreter's lock while they compute, so that threads
-of one process wait for each other. SciPy offers the same routines to Cython as pointers
-(``scipy.linalg.cython_blas`` and ``cython_lapack``); called through ctypes they run side by side.
+Why not NumPy: NumPy and SciPy each carry a BLAS with threads of its own. Factorisations need
+SciPy's. If the products between them were NumPy's, the idle threads of one library would keep the
+cores from the other, several times slower on two cores.
 
-Matrices here are in Fortran order, with any distance between columns, and of one dtype, float32
-or float64.
+Why not SciPy's Python wrappers: they hold the interpreter's lock while they compute, so that
+threads of one process wait for each other. SciPy offers the same routines to Cython as pointers
+(``scipy.linalg.cython_blas`` and ``cython_lapack``). Called through ctypes they release the lock
+(:class:`PointerRoutines`). These pointers carry their signature as text, which a later SciPy may
+change; then the wrappers are used instead (:class:`WrapperRoutines`), with the same results.
 
-Matrix products over rows, all by SciPy's BLAS.
-
-NumPy and SciPy each carry a BLAS with threads of its own. Factorisations need SciPy's; were the
-products between them NumPy's, the idle threads of the one would keep the cores from the other
-(several times slower on two cores). Results are in Fortran order, which is also what makes the
-Gram of a tall block of features fastest.
+Matrices given to the five routines are in Fortran order, with any distance between two columns, and
+of one dtype, float32 or float64. :func:`product` and :func:`gram` take any layout and return
+Fortran order, in which the Gram matrix of many rows of features is computed fastest.
 """
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import cython_blas, cython_lapack
+from scipy.linalg import cython_blas, cython_lapack, get_blas_funcs, get_lapack_funcs
 
 from rfrboost._typing import Array
 
-Routine = Callable[..., None]
-
-
+# The letter of each precision in the routines' names, and its type in C.
 PRECISIONS: dict[np.dtype, tuple[str, Any]] = {
     np.dtype(np.float32): ("s", ctypes.c_float),
     np.dtype(np.float64): ("d", ctypes.c_double),
 }
 
+# Squared distances below this share of the largest squared norm are rounding errors of equal rows.
+EQUAL = 1e-13
+
+
+class Routines(Protocol):
+    """The five routines of BLAS and LAPACK that a fit spends its time in."""
+
+    def gemm(self, A: Array, transpose_a: bool, B: Array, transpose_b: bool, out: Array) -> None:
+        """Write A·B into ``out``, each of A and B transposed first if asked."""
+
+    def gemv(self, A: Array, transpose: bool, b: Array, out: Array) -> None:
+        """Write A·b, or Aᵀ·b, into ``out``; b and ``out`` are contiguous columns (n, 1)."""
+
+    def syrk(self, A: Array, transpose: bool, out: Array) -> None:
+        """Write the lower triangle of A·Aᵀ, or of Aᵀ·A, into ``out``."""
+
+    def potrf(self, A: Array) -> bool:
+        """Replace the lower triangle of A by its Cholesky factor; False if A has none."""
+
+    def potrs(self, L: Array, B: Array) -> Array:
+        """(LLᵀ)⁻¹B for a lower Cholesky factor L, in L's precision."""
+
+
+class SignatureError(Exception):
+    """The pointers of this SciPy take other arguments than the calls below pass."""
+
+
+def parameter_kinds(signature: str, precision: str) -> str:
+    """A letter for each parameter of a C signature: character, integer, number, or ? for others.
+
+    A number is one of the given precision, "s" or "d".
+    """
+    letters = {
+        "char *": "c",
+        "int *": "i",
+        "float *": "n" if precision == "s" else "?",
+        "double *": "n" if precision == "d" else "?",
+    }
+    parameters = signature.removeprefix("void (").removesuffix(")").split(", ")
+    # Cython has names of its own for float and double, such as __pyx_t_..._cython_blas_d.
+    own_name = f"_{precision} *"
+    return "".join("n" if p.endswith(own_name) else letters.get(p, "?") for p in parameters)
+
+
+def bind(module: Any, name: str, expected: str) -> dict[np.dtype, Callable[..., None]]:
+    """A routine in both precisions, from the capsules of a Cython module.
+
+    Every argument is a pointer, as in Fortran; ``expected`` has one letter for each of them, as
+    :func:`parameter_kinds` gives them. Raises :class:`SignatureError` if the module has no such
+    routine or its arguments differ: calling it would then read or write foreign memory.
+    """
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype = ctypes.c_char_p
+    get_name.argtypes = [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    # A call through CFUNCTYPE releases the interpreter's lock.
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(expected))
+    bound: dict[np.dtype, Callable[..., None]] = {}
+    for dtype, (letter, _) in PRECISIONS.items():
+        try:
+            capsule = module.__pyx_capi__[letter + name]
+        except (AttributeError, KeyError):
+            raise SignatureError(f"SciPy has no pointer to {letter}{name}.") from None
+        signature = get_name(capsule).decode()
+        if parameter_kinds(signature, letter) != expected:
+            raise SignatureError(f"SciPy's {letter}{name} has the signature {signature}.")
+        bound[dtype] = function(get_pointer(capsule, get_name(capsule)))
+    return bound
+
+
+def integers(*values: int) -> list[Any]:
+    """References to integers, as the routines take them."""
+    return [ctypes.byref(ctypes.c_int(value)) for value in values]
+
+
+def leading_dimension(A: Array) -> int:
+    """The distance between the starts of two neighbouring columns, in numbers."""
+    return max(int(A.strides[1] // A.itemsize), int(A.shape[0]), 1)
+
 
 PLAIN, TRANSPOSED, LOWER = (ctypes.byref(ctypes.c_char(c)) for c in (b"N", b"T", b"L"))
-
-
-UNIT = ctypes.byref(ctypes.c_int(1))
-
-
+UNIT_STRIDE = ctypes.byref(ctypes.c_int(1))
 ONE, ZERO = (
     {dtype: ctypes.byref(number(value)) for dtype, (_, number) in PRECISIONS.items()}
     for value in (1.0, 0.0)
 )
 
 
-def bound(module: Any, name: str, n_arguments: int) -> dict[np.dtype, Routine]:
-    """A routine in both precisions; every argument is a pointer, as in Fortran."""
-    read_name = ctypes.pythonapi.PyCapsule_GetName
-    read_name.restype, read_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    read = ctypes.pythonapi.PyCapsule_GetPointer
-    read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    # A call through CFUNCTYPE gives up the lock.
-    pointers = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)
-    signature = read_name(module.__pyx_capi__["d" + name]).decode()
-    if "int *" not in signature or signature.count("*") != n_arguments:
-        raise ImportError(f"This SciPy's {name} takes other arguments than expected: {signature}.")
-    capsules = {dtype: module.__pyx_capi__[c + name] for dtype, (c, _) in PRECISIONS.items()}
-    return {dtype: pointers(read(own, read_name(own))) for dtype, own in capsules.items()}
+class PointerRoutines:
+    """The routines called through SciPy's Cython pointers, which releases the lock."""
+
+    def __init__(self, cython_blas: Any, cython_lapack: Any) -> None:
+        self._gemm = bind(cython_blas, "gemm", "cciiinnininni")
+        self._gemv = bind(cython_blas, "gemv", "ciinnininni")
+        self._syrk = bind(cython_blas, "syrk", "cciinninni")
+        self._potrf = bind(cython_lapack, "potrf", "cinii")
+        self._potrs = bind(cython_lapack, "potrs", "ciininii")
+
+    def gemm(self, A: Array, transpose_a: bool, B: Array, transpose_b: bool, out: Array) -> None:
+        dtype = out.dtype
+        inner = A.shape[0] if transpose_a else A.shape[1]
+        m, n, k = integers(*out.shape, inner)
+        lda, ldb, ldc = integers(*map(leading_dimension, (A, B, out)))
+        a, b, c = A.ctypes.data, B.ctypes.data, out.ctypes.data
+        ta, tb = (TRANSPOSED if t else PLAIN for t in (transpose_a, transpose_b))
+        self._gemm[dtype](ta, tb, m, n, k, ONE[dtype], a, lda, b, ldb, ZERO[dtype], c, ldc)
+
+    def gemv(self, A: Array, transpose: bool, b: Array, out: Array) -> None:
+        dtype = out.dtype
+        t = TRANSPOSED if transpose else PLAIN
+        m, n, lda = integers(*A.shape, leading_dimension(A))
+        a, x, y = A.ctypes.data, b.ctypes.data, out.ctypes.data
+        one, zero = ONE[dtype], ZERO[dtype]
+        self._gemv[dtype](t, m, n, one, a, lda, x, UNIT_STRIDE, zero, y, UNIT_STRIDE)
+
+    def syrk(self, A: Array, transpose: bool, out: Array) -> None:
+        dtype = out.dtype
+        t = TRANSPOSED if transpose else PLAIN
+        inner = A.shape[0] if transpose else A.shape[1]
+        n, k, lda, ldc = integers(len(out), inner, leading_dimension(A), leading_dimension(out))
+        a, c = A.ctypes.data, out.ctypes.data
+        self._syrk[dtype](LOWER, t, n, k, ONE[dtype], a, lda, ZERO[dtype], c, ldc)
+
+    def potrf(self, A: Array) -> bool:
+        failed = ctypes.c_int(0)
+        n, lda = integers(len(A), leading_dimension(A))
+        self._potrf[A.dtype](LOWER, n, A.ctypes.data, lda, ctypes.byref(failed))
+        return failed.value == 0
+
+    def potrs(self, L: Array, B: Array) -> Array:
+        X = np.array(B, L.dtype, order="F")
+        n, columns, lda, ldb, failed = integers(
+            *X.shape, leading_dimension(L), leading_dimension(X), 0
+        )
+        self._potrs[L.dtype](LOWER, n, columns, L.ctypes.data, lda, X.ctypes.data, ldb, failed)
+        return X
 
 
-GEMM = bound(cython_blas, "gemm", 13)
+class WrapperRoutines:
+    """The routines by SciPy's public wrappers: right with every SciPy, but they hold the lock."""
+
+    def gemm(self, A: Array, transpose_a: bool, B: Array, transpose_b: bool, out: Array) -> None:
+        gemm = get_blas_funcs("gemm", dtype=out.dtype)
+        out[...] = gemm(1.0, A, B, trans_a=transpose_a, trans_b=transpose_b)
+
+    def gemv(self, A: Array, transpose: bool, b: Array, out: Array) -> None:
+        out[:, 0] = get_blas_funcs("gemv", dtype=out.dtype)(1.0, A, b[:, 0], trans=transpose)
+
+    def syrk(self, A: Array, transpose: bool, out: Array) -> None:
+        syrk = get_blas_funcs("syrk", dtype=out.dtype)
+        out[...] = syrk(1.0, A, c=out, trans=transpose, lower=True)
+
+    def potrf(self, A: Array) -> bool:
+        potrf = get_lapack_funcs("potrf", dtype=A.dtype)
+        A[...], failed = potrf(A, lower=True, clean=False)
+        return bool(failed == 0)
+
+    def potrs(self, L: Array, B: Array) -> Array:
+        potrs = get_lapack_funcs("potrs", dtype=L.dtype)
+        X: Array = potrs(L, B.astype(L.dtype, copy=False), lower=True)[0]
+        return X
 
 
-GEMV = bound(cython_blas, "gemv", 11)
+def fastest_routines(cython_blas: Any, cython_lapack: Any) -> Routines:
+    """The routines by pointers where these have the expected signatures, else by wrappers."""
+    try:
+        return PointerRoutines(cython_blas, cython_lapack)
+    except SignatureError:
+        return WrapperRoutines()
 
 
-SYRK = bound(cython_blas, "syrk", 10)
-
-
-POTRF = bound(cython_lapack, "potrf", 5)
-
-
-POTRS = bound(cython_lapack, "potrs", 8)
-
-
-def integers(*values: int) -> list[Any]:
-    """References to these numbers, as the routines take them."""
-    return [ctypes.byref(ctypes.c_int(value)) for value in values]
-
-
-def leading(A: Array) -> int:
-    """How many numbers lie between the beginnings of two columns."""
-    return max(A.strides[1] // A.itemsize, A.shape[0], 1)
-
-
-def gemm(A: Array, transpose_a: bool, B: Array, transpose_b: bool, out: Array) -> None:
-    """out = A·B, either one transposed first."""
-    dtype, inner = out.dtype, A.shape[0] if transpose_a else A.shape[1]
-    m, n, k, lda, ldb, ldc = integers(*out.shape, inner, leading(A), leading(B), leading(out))
-    a, b, c = A.ctypes.data, B.ctypes.data, out.ctypes.data
-    ta, tb = (TRANSPOSED if t else PLAIN for t in (transpose_a, transpose_b))
-    GEMM[dtype](ta, tb, m, n, k, ONE[dtype], a, lda, b, ldb, ZERO[dtype], c, ldc)
-
-
-def gemv(A: Array, transpose: bool, b: Array, out: Array) -> None:
-    """out = A·b or Aᵀ·b, for a column b; both of them in one piece."""
-    dtype, t = out.dtype, TRANSPOSED if transpose else PLAIN
-    m, n, lda = integers(*A.shape, leading(A))
-    x, y = b.ctypes.data, out.ctypes.data
-    GEMV[dtype](t, m, n, ONE[dtype], A.ctypes.data, lda, x, UNIT, ZERO[dtype], y, UNIT)
-
-
-def syrk(A: Array, transpose: bool, out: Array) -> None:
-    """The lower triangle of A·Aᵀ, or of Aᵀ·A, into ``out``."""
-    dtype, inner = out.dtype, A.shape[0] if transpose else A.shape[1]
-    n, k, lda, ldc = integers(len(out), inner, leading(A), leading(out))
-    t, a, c = TRANSPOSED if transpose else PLAIN, A.ctypes.data, out.ctypes.data
-    SYRK[dtype](LOWER, t, n, k, ONE[dtype], a, lda, ZERO[dtype], c, ldc)
-
-
-def potrf(A: Array) -> bool:
-    """Replace the lower triangle of A by its Cholesky factor; whether there is one."""
-    failed = ctypes.c_int(0)
-    n, lda = integers(len(A), leading(A))
-    POTRF[A.dtype](LOWER, n, A.ctypes.data, lda, ctypes.byref(failed))
-    return failed.value == 0
-
-
-def potrs(L: Array, B: Array) -> Array:
-    """(LLᵀ)⁻¹B for a lower Cholesky factor, in L's precision."""
-    X = np.array(B, L.dtype, order="F")
-    n, columns, lda, ldb, failed = integers(*X.shape, leading(L), leading(X), 0)
-    POTRS[L.dtype](LOWER, n, columns, L.ctypes.data, lda, X.ctypes.data, ldb, failed)
-    return X
+ROUTINES = fastest_routines(cython_blas, cython_lapack)
+potrf = ROUTINES.potrf
+potrs = ROUTINES.potrs
 
 
 def product(A: Array, B: Array, out: Array | None = None) -> Array:
@@ -134,48 +216,46 @@ def product(A: Array, B: Array, out: Array | None = None) -> Array:
     a, trans_a = columns_first(A.astype(dtype, copy=False))
     if B.shape[1] == 1 and out is None:
         column = np.empty((A.shape[0], 1), dtype)
-        gemv(a, trans_a, np.ascontiguousarray(B, dtype), column)
+        ROUTINES.gemv(a, trans_a, np.ascontiguousarray(B, dtype), column)
         return column
     b, trans_b = columns_first(B.astype(dtype, copy=False))
     fits = out is not None and out.flags.f_contiguous and out.dtype == dtype
     result = out if fits else np.empty((A.shape[0], B.shape[1]), dtype, order="F")
     assert result is not None
-    gemm(a, trans_a, b, trans_b, result)
+    ROUTINES.gemm(a, trans_a, b, trans_b, result)
     if out is not None and result is not out:
         out[...] = result
     return result if out is None else out
 
 
-def columns_first(A: Array) -> tuple[Array, bool]:
-    """A, or its transpose and True, whichever has its columns in one piece; else a copy."""
-    if one_piece(A):
-        return A, False
-    return (A.T, True) if one_piece(A.T) else (np.asfortranarray(A), False)
-
-
-def one_piece(A: Array) -> bool:
-    """Whether the numbers of a column are neighbours, and columns do not overlap."""
-    down, across = A.strides
-    neighbours = down == A.itemsize or A.shape[0] == 1
-    apart = across >= A.shape[0] * A.itemsize or A.shape[1] == 1
-    return neighbours and apart and across % A.itemsize == 0 and A.flags.aligned
-
-
 def gram(F: Array) -> Array:
-    """The lower triangle of FᵀF, in F's precision."""
-    a, transposed = columns_first(F)
+    """The lower triangle of FᵀF, in F's precision; the rest is zero."""
     out = np.zeros((F.shape[1], F.shape[1]), F.dtype, order="F")
-    syrk(a, not transposed, out)
+    if F.size:
+        a, transposed = columns_first(F)
+        ROUTINES.syrk(a, not transposed, out)
     return out
 
 
-# Squared distances below this share of the largest squared norm are rounding: rows are equal.
-EQUAL = 1e-13
+def columns_first(A: Array) -> tuple[Array, bool]:
+    """A and False, or its transpose and True, whichever has contiguous columns; else a copy."""
+    if has_contiguous_columns(A):
+        return A, False
+    return (A.T, True) if has_contiguous_columns(A.T) else (np.asfortranarray(A), False)
+
+
+def has_contiguous_columns(A: Array) -> bool:
+    """Whether each column lies in one piece of memory, and columns do not overlap."""
+    down, across = A.strides
+    neighbours = down == A.itemsize or A.shape[0] == 1
+    apart = across >= A.shape[0] * A.itemsize or A.shape[1] == 1
+    return bool(neighbours and apart and across % A.itemsize == 0 and A.flags.aligned)
 
 
 def squared_distances(A: Array, B: Array) -> Array:
     """‖a − b‖² for every row a of A and b of B, by one product."""
-    a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
+    a = np.einsum("ij,ij->i", A, A)
+    b = np.einsum("ij,ij->i", B, B)
     squared = product(A, B.T)
     squared *= -2.0
     squared += a[:, None]
@@ -185,10 +265,10 @@ def squared_distances(A: Array, B: Array) -> Array:
 
 
 def stretched(X: Array, L: Array) -> Array:
-    """Rows in the metric: X·L, or column by column where L is a diagonal."""
+    """X·L: rows in a metric L (D, D), or with each column scaled where L (D,) is a diagonal."""
     return X * L if L.ndim == 1 else product(X, L)
 
 
 def column_scales(L: Array) -> Array:
-    """How long each column's unit is in the metric."""
+    """The length of each column's unit vector in a metric L, (D, D) or its diagonal (D,)."""
     return L if L.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", L, L))

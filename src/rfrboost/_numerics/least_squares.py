@@ -1,13 +1,16 @@
-"""Sufficient statistics of a weighted least-squares problem.
+"""Weighted least squares with a ridge penalty: its sufficient statistics, and solvers for them.
 
-Every sub-problem of the method is a sum over rows, so a pass over row blocks leaves these few
-small matrices, and solvers see nothing else.
+Every sub-problem of the method is a sum over rows. A pass over batches of rows leaves a few small
+matrices (:class:`Moments`), and the solvers see nothing else.
 
-Solve (G + sI) X = B for a symmetric positive semi-definite G, and never raise.
+The solvers compute X = (G + sI)⁻¹B for a symmetric positive semi-definite G and never raise. They
+first try a Cholesky factorisation, in single precision where that is accurate enough to be refined.
+If G + sI is singular to working precision, its eigenvalues decide which part of the solution can be
+determined; the rest is zero.
 
-First a Cholesky factorisation, in single precision where that is accurate enough to refine
-from. Where G + sI is singular to working precision, the eigenvalues decide what can be
-solved for, and the rest of the solution is zero.
+- :func:`solve`: one shift s.
+- :func:`solve_shifts`: a shift for each column of B.
+- :func:`solve_kernel`: a large kernel matrix in single precision, without some rows and columns.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,12 +27,34 @@ from rfrboost._typing import Array
 # A variance below this share of the mean square is the rounding error of their difference.
 CONSTANT_SHARE = 1e-13
 
+# A pivot below this share of its diagonal entry is rounding noise, per unit of dimension.
+PIVOT_NOISE = 8 * np.finfo(float).eps
+
+# Relative residual that a refined solution must reach: far below the error of a single-precision G.
+REFINED = 1e-8
+
+# That residual for kernel matrices, whose targets have far larger noise.
+KERNEL_REFINED = 1e-4
+
+# Corrections before refinement is given up; each must at least halve the residual.
+REFINEMENTS = 8
+
+# Columns of a single-precision matrix that are converted to double precision at a time.
+DOUBLE_COLUMNS = 512
+
+# One spectral decomposition costs about as much as this many Cholesky factorisations.
+SPECTRAL_COST = 16
+
+# Up to this many columns, products with single columns are faster than one matrix product.
+FEW_COLUMNS = 4
+
 
 class Moments:
     """Σw, Σw·f, Σw·r, Σw·ffᵀ, Σw·frᵀ and Σw·rrᵀ over rows (f, r) with weights w.
 
-    ``ff`` holds its lower triangle only. Single-precision features are multiplied in single
-    precision block by block and summed in double (see :mod:`rfrboost._numerics.precision`).
+    f (p,) are features and r (d,) targets; ``ff`` (p, p) holds its lower triangle only.
+    Single-precision features are multiplied in single precision, batch by batch, and summed in
+    double precision (see :mod:`rfrboost._numerics.precision`).
     """
 
     def __init__(self, n_features: int, n_outputs: int, rr: bool = True) -> None:
@@ -38,18 +63,18 @@ class Moments:
         self.r = np.zeros(n_outputs)
         self.ff = np.zeros((n_features, n_features), order="F")
         self.fr = np.zeros((n_features, n_outputs))
-        # Where outputs are many and nobody asks for it, Σw·rrᵀ would be most of the work.
+        # With many outputs Σw·rrᵀ would be most of the work, so it can be left out.
         self.rr: Any = np.zeros((n_outputs, n_outputs)) if rr else None
 
     def add(self, F: Array, R: Array, w: Array | None) -> None:
-        """Take in a block of rows."""
+        """Add a batch of rows: F (n, p), R (n, d) and weights w (n,), or None if all are one."""
         R1 = np.ones((len(R), R.shape[1] + 1), order="F")
         R1[:, :-1] = R
         if w is not None:
             root = np.sqrt(w)[:, None]
             F, R1 = F * root.astype(F.dtype), R1 * root
         r1f = product(R1.astype(F.dtype, copy=False).T, F)
-        # Single-precision products of a block are summed in double.
+        # Single-precision products of a batch are summed in double precision.
         np.add(self.ff, gram(F), out=self.ff)
         self.fr += r1f[:-1].T
         self.f += r1f[-1]
@@ -60,7 +85,7 @@ class Moments:
             self.rr += rr1[:-1, :-1]
 
     def take(self, part: "Moments") -> None:
-        """Take in the rows of another."""
+        """Add the rows that another object has summed."""
         self.weight += part.weight
         self.f += part.f
         self.r += part.r
@@ -70,14 +95,16 @@ class Moments:
             self.rr += part.rr
 
     def repeat(self, times: int) -> None:
-        """As if every r stood side by side with itself so many times; Σw·rrᵀ is not kept."""
-        self.r, self.fr, self.rr = np.tile(self.r, times), np.tile(self.fr, (1, times)), None
+        """The moments of rows (f, (r, …, r)), with r repeated ``times``; drops Σw·rrᵀ."""
+        self.r = np.tile(self.r, times)
+        self.fr = np.tile(self.fr, (1, times))
+        self.rr = None
 
     def center(self) -> None:
-        """Turn second moments into those about the mean: what an intercept leaves to fit.
+        """Turn second moments into those about the mean: the problem once an intercept is fitted.
 
-        In place, since ``ff`` is the largest matrix there is; the sums f and r stay as they are.
-        A feature that does not vary leaves rounding noise behind, which is set to zero.
+        In place, because ``ff`` is the largest matrix of a fit; the sums f and r are unchanged.
+        A feature that does not vary leaves rounding noise, which is set to zero.
         """
         about_zero = np.diag(self.ff).copy()
         self.ff = dsyr(-1.0 / self.weight, self.f, lower=1, a=self.ff, overwrite_a=1)
@@ -92,37 +119,21 @@ class Moments:
 
 
 def merged(parts: Iterable[Moments]) -> Moments:
-    """The moments of all rows of several."""
+    """The moments of all rows together; the parts are left unchanged."""
     first, *others = parts
     total = copy(first)
-    for name in ("f", "r", "ff", "fr", "rr"):
-        own = getattr(first, name)
-        setattr(total, name, None if own is None else own.copy(order="K"))
+    total.f = first.f.copy()
+    total.r = first.r.copy()
+    total.ff = first.ff.copy(order="K")
+    total.fr = first.fr.copy(order="K")
+    total.rr = None if first.rr is None else first.rr.copy(order="K")
     for part in others:
         total.take(part)
     return total
 
 
-# A pivot below this share of its diagonal entry is rounding noise, per unit of dimension.
-PIVOT_NOISE = 8 * np.finfo(float).eps
-
-
-# Relative residual a refined solution must reach: far below the error of a single-precision G.
-REFINED = 1e-8
-
-
-REFINEMENTS = 8
-
-
-KERNEL_REFINED = 1e-4
-
-
-# Rows of a single-precision matrix that are taken to double precision at a time.
-DOUBLE_COLUMNS = 512
-
-
 def solve(G: Array, s: float, B: Array, single: bool = False) -> Array:
-    """X = (G + sI)⁻¹B; ``G`` is given by its lower triangle in Fortran order.
+    """X = (G + sI)⁻¹B, where only the lower triangle of ``G`` is read, in Fortran order.
 
     ``single`` allows a single-precision factorisation, refined against the double-precision
     ``G`` until it is as accurate as a double-precision one.
@@ -149,12 +160,13 @@ def _solve_cholesky(G: Array, s: float, B: Array) -> Array | None:
 
 def _well_determined(L: Array, G: Array, s: float) -> bool:
     """Whether every pivot stands clear of rounding noise (invariant to scaling of columns)."""
-    pivots, diagonal = np.diag(L) ** 2, np.diag(G) + s
+    pivots = np.diag(L) ** 2
+    diagonal = np.diag(G) + s
     return bool(np.all(pivots > PIVOT_NOISE * len(G) * diagonal))
 
 
 def _solve_refined(G: Array, s: float, B: Array) -> Array | None:
-    """Single-precision Cholesky as the solver of an iterative refinement; None if it stalls."""
+    """The solution by a single-precision Cholesky factor and refinement; None if it stalls."""
     L = _shifted(G, s, np.float32)
     return _refined(L, lambda X: multiply(G, X), s, B) if potrf(L) else None
 
@@ -162,8 +174,12 @@ def _solve_refined(G: Array, s: float, B: Array) -> Array | None:
 def _refined(
     L: Array, times: Callable[[Array], Array], s: float, B: Array, goal: float = REFINED
 ) -> Array | None:
-    """The solution by corrections through a single-precision factor ``L``; None if they stall."""
-    X, residual = np.zeros_like(B), B
+    """The solution by corrections with a single-precision factor ``L``; None if they stall.
+
+    ``times`` multiplies a matrix by G in double precision; ``goal`` is the relative residual.
+    """
+    X = np.zeros_like(B)
+    residual = B
     size = whole = norm(B)
     for _ in range(REFINEMENTS):
         if size <= goal * whole:
@@ -178,10 +194,11 @@ def _refined(
 
 
 def solve_kernel(K: Array, held: slice, s: float, B: Array) -> Array:
-    """X = (K' + sI)⁻¹B, K' a symmetric single-precision K without its rows and columns ``held``.
+    """X = (K' + sI)⁻¹B, where K' is a single-precision K without its rows and columns ``held``.
 
-    A single-precision factor, refined with products summed in double until the residual is below
-    any noise in B; ``solve`` where that stalls. K itself stays as it is: it may be large.
+    A single-precision factor is refined, with products summed in double precision, until the
+    residual is below any noise in B; where that stalls, :func:`solve` takes over. K is symmetric,
+    given in full and left unchanged, because it may be too large for another copy.
     """
     L = without(K, held)
     np.einsum("ii->i", L)[...] += np.float32(s)
@@ -198,7 +215,7 @@ def solve_kernel(K: Array, held: slice, s: float, B: Array) -> Array:
 
 
 def without(K: Array, held: slice) -> Array:
-    """A symmetric matrix without some rows and columns, in Fortran order, by copies of blocks."""
+    """A copy of a symmetric matrix without some rows and columns, in Fortran order."""
     K = K if K.flags.f_contiguous else K.T
     a, b, n = held.start, held.stop, len(K)
     A = np.empty((n - b + a, n - b + a), K.dtype, order="F")
@@ -209,21 +226,22 @@ def without(K: Array, held: slice) -> Array:
 
 
 def in_double(K: Array, X: Array) -> Array:
-    """K·X for a symmetric K, taken to double precision some columns at a time."""
+    """K·X in double precision for a symmetric K, converted some columns at a time."""
     K = K if K.flags.f_contiguous else K.T
     starts = range(0, len(K), DOUBLE_COLUMNS)
     return np.vstack([product(K[:, i : i + DOUBLE_COLUMNS].astype(float).T, X) for i in starts])
 
 
 def norm(A: Array) -> float:
-    """The Frobenius norm (numpy's would wake the threads of another BLAS)."""
+    """The Frobenius norm (numpy.linalg.norm would wake the threads of NumPy's BLAS)."""
     return float(np.sqrt(np.einsum("ij,ij->", A, A)))
 
 
 def multiply(G: Array, B: Array) -> Array:
-    """G·B for a symmetric G given by its lower triangle; column by column while they are few."""
-    if B.shape[1] > 4:
-        return dsymm(1.0, G, B, lower=1)
+    """G·B for a symmetric G of which only the lower triangle is read."""
+    if B.shape[1] > FEW_COLUMNS:
+        whole: Array = dsymm(1.0, G, B, lower=1)
+        return whole
     return np.column_stack([dsymv(1.0, G, b, lower=1) for b in B.T])
 
 
@@ -235,16 +253,28 @@ def _solve_spectral(G: Array, s: float, B: Array) -> Array:
     values, vectors = eigh(A, lower=True, overwrite_a=True, check_finite=False)
     kept = values > PIVOT_NOISE * len(G) * max(values[-1], 0.0)
     V = vectors[:, kept]
-    return scale[:, None] * (V @ ((V.T @ (scale[:, None] * B)) / values[kept][:, None]))
+    X: Array = scale[:, None] * (V @ ((V.T @ (scale[:, None] * B)) / values[kept][:, None]))
+    return X
+
+
+def ridge(moments: Moments, l2: float, single: bool = False) -> tuple[Array, Array]:
+    """C (p, d) and c (d,) that minimise (1/n) Σ w‖r − Cᵀf − c‖² + λ‖C‖²_F, λ = ``l2``.
+
+    ``moments`` are those of (f, r); they are made central. ``single`` allows a factorisation in
+    single precision.
+    """
+    moments.center()
+    C = solve(moments.ff, moments.weight * l2, moments.fr, single)
+    return C, (moments.r - moments.f @ C) / moments.weight
 
 
 def solve_shifts(G: Array, shifts: Array, B: Array, single: bool = False) -> Array:
     """Column k of X solves (G + shifts[k]·I) x = B[:, k].
 
-    A factorisation a shift while they are few; one spectral decomposition when that is less
-    work (eigh costs about sixteen Cholesky factorisations).
+    With few shifts there is a factorisation for each; with more, one spectral decomposition for all
+    is less work.
     """
-    if len(shifts) <= 16:
+    if len(shifts) <= SPECTRAL_COST:
         columns = [solve(G, s, B[:, [k]], single) for k, s in enumerate(shifts)]
         return np.hstack(columns) if columns else np.zeros_like(B)
     values, V = eigh(np.asfortranarray(G), lower=True, check_finite=False)
@@ -252,4 +282,5 @@ def solve_shifts(G: Array, shifts: Array, B: Array, single: bool = False) -> Arr
     floor = PIVOT_NOISE * len(G) * max(values[-1], 0.0)
     solvable = denominators > floor
     inverse = np.divide(1.0, denominators, out=np.zeros_like(denominators), where=solvable)
-    return V @ (inverse * (V.T @ B))
+    X: Array = V @ (inverse * (V.T @ B))
+    return X

@@ -1,13 +1,13 @@
-"""How many rows are taken at a time, and the numbers of rows at which a fit changes its method.
+"""Numbers of rows: how many are taken at a time, and at which number a fit changes its method.
 
 :class:`Sizes` is handed down from the estimators to everything that needs one of its numbers, so
-that a test can fit a few rows as if they were many. Models depend on ``chunk_rows`` and
-``batch_rows`` by rounding only.
+that a test can fit a few rows by the method for many rows. Changing ``chunk_rows`` or
+``batch_rows`` changes models by rounding errors only.
 """
 
 from dataclasses import dataclass
 
-# Squares of inputs up to this size, and products of two squares, stay finite in float64.
+# The largest absolute value of an input: products of two of its squares stay finite in float64.
 LARGEST_INPUT = 1e60
 
 
@@ -24,26 +24,26 @@ class Sizes:
     #: bytes of features kept between the two passes of a layer over the rows; the features of
     #: batches beyond that are computed twice
     cached_bytes: int = 2**29
-    #: rows from which on a Gram matrix in single precision saves enough time, times features
+    #: rows times features from which on a Gram matrix in single precision saves enough time
     single_precision_entries: int = 2**20
-    #: bins that rows are sorted into by their first key, when rows are drawn from many chunks
+    #: bins that rows are sorted into by their first key when rows are drawn from several chunks
     draw_bins: int = 2**16
-    #: rows that are sorted at a time when rows are drawn
+    #: rows that are sorted at a time when rows are drawn, which bounds the memory of a draw
     sorted_rows: int = 2**21
-    #: rows times entries of the head up to which a convex head is solved to its last digits
+    #: rows times entries of the head up to which a convex head is solved to full precision
     exact_head_entries: int = 2**16
-    #: iterations of L-BFGS for a convex head
+    #: most iterations of L-BFGS for a convex head
     head_iterations: int = 300
-    #: rows from which on members share their draws of random features: below, a row's label would
-    #: be felt in features that are tested on that row
+    #: rows from which on members share their draws of random features; with fewer rows, the target
+    #: of a held-out row would influence the features that are tested on that row
     shared_draw_rows: int = 2000
     #: rows up to which every row is the centre of a bump
     most_centres: int = 5000
-    #: centres that are drawn where rows are more than that and are not cut into leaves
+    #: centres that are drawn if there are more rows than that and they are not split into leaves
     drawn_centres: int = 2500
     #: rows of a kernel matrix that one thread computes at a time
     kernel_strip_rows: int = 512
-    #: held-out rows that a leaf needs of every member, to choose its settings by
+    #: held-out rows of every member that a leaf needs, because its settings are chosen by them
     leaf_held_out_rows: int = 50
     #: rows up to which row blocks and Dask collections are gathered and fitted in memory
     gathered_rows: int = 50_000
@@ -51,7 +51,7 @@ class Sizes:
     sampled_rows: int = 65_536
 
 
-#: what every estimator uses
+#: the sizes that every estimator uses
 SIZES = Sizes()
-# For helpers whose results do not depend on it at all.
+#: rows taken at a time by functions whose results do not depend on it, and so take no Sizes
 BATCH_ROWS = SIZES.batch_rows

@@ -1,17 +1,17 @@
-"""Several things at once, each on one thread of BLAS.
+"""Threads that work side by side, each with a BLAS of one thread; and memory kept for reuse.
 
 Products and factorisations of a few hundred columns gain little from the threads of BLAS, and lose
-much where other work is on the machine: every call waits for the last of its threads; and a BLAS
-that shares out a product rounds differently from one that does not. Members, row blocks and
-penalties are independent of each other. A *team* takes them side by side, each on one thread, and
-what comes out is the same however many it is.
+much where other programs use the machine: every call waits for the last of its threads. And a BLAS
+that divides a product among threads rounds differently from one that does not. Members, batches of
+rows and penalties, however, are independent of each other. A *team* works on them side by side,
+each on one thread, and the result is the same for any number of threads.
 
-Memory that is freed and asked for again, many times a layer.
+Use :func:`side_by_side` for one list of items, :func:`team` where several lists follow each other.
 
-A fit makes and frees arrays of a megabyte thousands of times. glibc hands memory of that size back
-to the system at once, and the system clears it, page by page, when it is asked for again: a fifth
-of the time of a small fit. How much it keeps instead depends on the largest block that has been
-freed so far, up to 32 MB.
+Memory: a fit allocates and frees arrays of a megabyte thousands of times. glibc returns memory of
+that size to the system at once, and the system clears it, page by page, when it is allocated again:
+a fifth of the time of a small fit. How much glibc keeps instead depends on the largest block that
+has been freed so far, up to 32 MB (:func:`keep_freed_memory`).
 """
 
 import os
@@ -25,22 +25,27 @@ from typing import Any
 import numpy as np
 from threadpoolctl import LibController, ThreadpoolController
 
-# Python's ``map``, or that of a pool of threads: results come in the order of the items. The calls
-# are sure to be made only once the results have been taken, as ``list(team(function, items))`` does.
+# Python's ``map``, or that of a pool of threads: results come in the order of the items. All calls
+# have been made only once all results have been taken, as ``list(team(function, items))`` does.
 Team = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+# Just below 32 MB, the largest freed block that glibc counts.
+KEPT_HEAP_BYTES = 2**25 - 2**16
 
 
 @cache
 def libraries() -> list[LibController]:
-    """The BLAS of NumPy and that of SciPy, as a rule; looking for them takes some milliseconds."""
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+    """The loaded BLAS libraries, usually NumPy's and SciPy's; finding them takes milliseconds."""
+    found: list[LibController] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return found
 
 
 class SingleThreadedBlas:
-    """One thread for every BLAS while anybody is in here.
+    """One thread for every BLAS while at least one caller is inside ``entered``.
 
-    The number of threads belongs to the process: of callers that overlap the first lowers it and
-    the last restores it, or one would restore it under another's feet.
+    The number of threads belongs to the process. Of callers that overlap, the first lowers the
+    number and the last restores it; otherwise one caller would restore it while another still
+    relies on a single thread.
     """
 
     def __init__(self) -> None:
@@ -50,7 +55,7 @@ class SingleThreadedBlas:
 
     @contextmanager
     def entered(self) -> Iterator[int]:
-        """Lower the number; yields what it was, or 1 for those who come later."""
+        """Lower the number of threads; yields what it was, or 1 to callers that come later."""
         with self._lock:
             threads = self._lower() if not self._inside else 1
             self._inside += 1
@@ -69,15 +74,15 @@ class SingleThreadedBlas:
 
 
 def set_threads(counts: list[int]) -> None:
-    """Set the number of threads of every BLAS, from whichever thread this is called."""
-    let_go()
+    """Set the number of threads of every BLAS; works from any thread."""
+    release_control()
     for library, count in zip(libraries(), counts, strict=True):
         library.set_num_threads(count)
-    let_go()
+    release_control()
 
 
-def let_go() -> None:
-    """Nobody in charge: from 3.8 on threadpoolctl heeds one thread and ignores the others."""
+def release_control() -> None:
+    """Let any thread set the number: threadpoolctl from 3.8 on obeys only the thread that did."""
     for library in libraries():
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
@@ -86,45 +91,42 @@ def let_go() -> None:
 BLAS = SingleThreadedBlas()
 
 
-def begin_again() -> None:
-    """In a child process nobody is at work, whatever the parent was doing when it forked."""
-    inside, before = BLAS._inside, BLAS._before
+def reset_after_fork() -> None:
+    """Restore the number of threads in a child process: its parent's callers are not in it."""
+    inside = BLAS._inside
+    before = BLAS._before
     BLAS.__init__()  # type: ignore[misc]
     if inside:
         set_threads(before)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=begin_again)
+    os.register_at_fork(after_in_child=reset_after_fork)
 
 
 @contextmanager
 def team(most: int | None = None) -> Iterator[Team]:
-    """A team of as many threads as BLAS was allowed, or at ``most`` so many."""
+    """A team with as many threads as BLAS was allowed to use, but not more than ``most``."""
     with BLAS.entered() as threads:
         size = threads if most is None else min(threads, most)
         if size <= 1:
             yield map
             return
-        # Where the number belongs to a thread (OpenMP), new threads have to lower their own.
+        # With OpenMP the number of threads belongs to a thread: new threads lower their own.
         lower = partial(set_threads, [1] * len(libraries()))
         with ThreadPoolExecutor(size, initializer=lower) as pool:
             yield pool.map
 
 
 def side_by_side(work: Callable[[Any], Any], items: list[Any]) -> list[Any]:
-    """What ``work`` makes of every item, in order, by a team that is there for nothing else."""
+    """``work(item)`` for every item, in order, by a team made for this call."""
     with team(most=len(items)) as together:
         return list(together(work, items))
 
 
-# Just below the largest block that counts.
-KEPT_HEAP_BYTES = 2**25 - 2**16
-
-
 def keep_freed_memory() -> None:
-    """From now on keep up to 64 MB of freed memory for reuse; nothing elsewhere than in glibc.
+    """Make glibc keep up to 64 MB of freed memory for reuse; no effect with another C library.
 
-    The block is never written to, so that it costs no memory.
+    The block is allocated and freed but never written to, so it takes no memory.
     """
     np.empty(KEPT_HEAP_BYTES, np.uint8)

@@ -3,7 +3,7 @@
     W_t = argmin (1/n) Σ w·l(Wᵀφ + b, y) + λ‖W‖²_F ,     n = Σw ,
 
 with an unpenalised intercept b, as one matrix (width + 1, d) whose last row is b. Squared error has
-a closed form, ridge regression (:func:`ridge`). Other losses are minimised by L-BFGS in
+a closed form, ridge regression. Other losses are minimised by L-BFGS in
 coordinates in which the problem is nearly round, from the head before (:func:`convex_head`); small
 problems are then taken to the last digits by Newton steps.
 """
@@ -19,7 +19,7 @@ from rfrboost._model.losses import Loss
 from rfrboost._model.network import Head
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.least_squares import Moments, solve
+from rfrboost._numerics.least_squares import Moments, ridge
 from rfrboost._rows.chunks import Chunk, Chunks, Sums, thinned_targets, weighted_sums
 from rfrboost._typing import Array
 
@@ -67,17 +67,6 @@ def representation_moments(chunk: Chunk) -> Moments:
     for rows, w in chunk.fitting_batches():
         total.add(np.asfortranarray(chunk.phi[rows, :-1]), chunk.y[rows], w)
     return total
-
-
-def ridge(moments: Moments, l2: float, single: bool = False) -> tuple[Array, Array]:
-    """C (p, d) and c (d,) that minimise (1/n) Σ w‖r − Cᵀf − c‖² + λ‖C‖²_F, λ = ``l2``.
-
-    ``moments`` are those of (f, r); they are made central. ``single`` allows a factorisation in
-    single precision.
-    """
-    moments.center()
-    C = solve(moments.ff, moments.weight * l2, moments.fr, single)
-    return C, (moments.r - moments.f @ C) / moments.weight
 
 
 def convex_head(chunks: Chunks, moments: Moments, loss: Loss, l2: float, start: Head) -> Array:

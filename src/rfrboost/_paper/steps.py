@@ -14,9 +14,8 @@ from rfrboost._model.losses import Loss
 from rfrboost._model.network import DiagonalStep, Head, LayerFeatures, LowRankStep
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.least_squares import Moments
+from rfrboost._numerics.least_squares import Moments, ridge
 from rfrboost._numerics.precision import gram_dtype
-from rfrboost._paper.heads import ridge
 from rfrboost._paper.line_search import minimize_convex
 from rfrboost._paper.sandwich import sandwich_dense, sandwich_diagonal, sandwich_scalar
 from rfrboost._rows.chunks import Chunk, Chunks, Sums, weights_of

@@ -28,6 +28,10 @@ from rfrboost._typing import Array, Indices
 # chunks make few levels of the tree, and enough groups for the workers of a cluster to share.
 FAN_IN = 8
 
+# The share of the largest weight up to which a weight counts as zero. Rounding loses such a row in
+# every sum, and products with its weight may underflow.
+NEGLIGIBLE_WEIGHT = 1e-60
+
 # The places of a batch's rows in its chunk, and their weights (None where rows have none).
 Batch = tuple[slice, Array | None]
 

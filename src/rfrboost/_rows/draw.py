@@ -21,7 +21,7 @@ from numpy.random import Generator
 from rfrboost._model.features import FeatureMap
 from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.arrays import content_order, projection
-from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, gather, weights_of
+from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, gather
 from rfrboost._typing import Array, Indices
 
 
@@ -167,9 +167,7 @@ def histogram(chunk: Chunk, n_bins: int) -> Sums:
 
 def all_rows(chunk: Chunk) -> KeyedRows:
     """All rows of a chunk, in one bin."""
-    code = np.zeros(chunk.size, np.intp)
-    number = chunk.first + np.arange(chunk.size)
-    return KeyedRows(chunk.x_key, chunk.y_key, weights_of(chunk), code, number)
+    return keyed_rows(chunk, np.arange(chunk.size), np.zeros(chunk.size, np.intp))
 
 
 def rows_in_bins(chunk: Chunk, wanted: Array) -> KeyedRows:
@@ -178,11 +176,13 @@ def rows_in_bins(chunk: Chunk, wanted: Array) -> KeyedRows:
     if not len(chosen):
         nothing = np.empty(0)
         return KeyedRows(nothing, nothing, nothing, chunk.code[:0], chosen)
-    w = np.ones(len(chosen)) if chunk.w is None else chunk.w[chosen]
-    rows = KeyedRows(
-        chunk.x_key[chosen], chunk.y_key[chosen], w, chunk.code[chosen], chunk.first + chosen
-    )
-    return rows.collapsed()
+    return keyed_rows(chunk, chosen, chunk.code[chosen]).collapsed()
+
+
+def keyed_rows(chunk: Chunk, places: Indices, code: Indices) -> KeyedRows:
+    """The rows at these places of a chunk, which fall into these bins."""
+    w = np.ones(len(places)) if chunk.w is None else chunk.w[places]
+    return KeyedRows(chunk.x_key[places], chunk.y_key[places], w, code, chunk.first + places)
 
 
 @dataclass(frozen=True)

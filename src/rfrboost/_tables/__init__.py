@@ -1,1 +1,1 @@
-"""From data frames to arrays of numbers: columns read, encoded and scaled."""
+"""From tables to arrays of numbers: columns are read, encoded and scaled."""

@@ -1,17 +1,19 @@
-"""Centring and scaling that survives heavy tails.
+"""The fitted encoder: what turns a table into the array of numbers that a model computes with.
 
-The bulk of a column, between two quantiles and a margin beyond, is standardised and nothing else;
-only what lies further out is drawn in, smoothly and in order, so that a few wild values neither
-set the scale of all others nor end up far away from them.
+An :class:`Encoder` applies what :mod:`rfrboost._tables.fit` has learned from the training table, in
+three steps. Column encoders (numbers, dates, levels) each write some columns of numbers, in which
+missing values are NaN. A :class:`Scaling` then fills the missing values and brings every column to
+a common size. The names and number of the table's columns are checked first.
 
-The kinds of columns: each turns columns of a table into columns of plain numbers.
+*Scaling.* The bulk of a column, between two quantiles and a margin beyond, is centred and divided
+by a constant. Values further out are compressed logarithmically, in order, so that a few outliers
+neither set the scale of all other values nor end up far away from them.
 
-What they write may hold NaN for holes; filling and scaling come after, for all kinds alike.
-
-From a table to the array of numbers that the mathematics works on.
+Everything here is immutable and is stored in model files under the names of these classes and
+fields; that is why a field is called ``holes`` where it speaks of missing values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -22,13 +24,25 @@ from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._tables.table import Table, read_table
 from rfrboost._typing import Array, Indices
 
-# How far beyond them values are left as they are; further out they go on as a logarithm, whose
-# slope has fallen to a half after another REACH.
-MARGIN, REACH = 0.5, 0.5
+# In units of the bulk's width. Values are left unchanged up to MARGIN beyond the bulk; further out
+# they follow a logarithm, whose slope has fallen to one half after another REACH.
+MARGIN = 0.5
+REACH = 0.5
 
-
-# Keeps quotients of finite numbers finite.
+# Bounds quotients of finite numbers, so that an overflow does not become infinite.
 LARGEST_QUOTIENT = 1e300
+
+#: the cycles of a date, in seconds; a year is the mean year, within two days of the calendar's
+CYCLES = {"year": 365.2425 * 86400, "week": 7 * 86400.0, "day": 86400.0}
+
+# The first Monday in 1970, in seconds: 1970, from which seconds are counted, began on a Thursday.
+MONDAY = 4 * 86400
+
+#: the numbers that a date can be turned into
+DATE_PARTS = ("time", *(f"{cycle} {wave}" for cycle in CYCLES for wave in ("sin", "cos")))
+
+
+# Scaling
 
 
 def squash(t: Array) -> Array:
@@ -39,12 +53,15 @@ def squash(t: Array) -> Array:
 
 
 def within_margin(t: Array) -> Array:
-    """What is not squashed; mean and spread are taken of this, so that wild values count little."""
+    """t clipped to where it is not squashed.
+
+    A column's mean and spread are taken of this, so that outliers count little in them.
+    """
     return np.clip(t, -MARGIN, 1 + MARGIN)
 
 
 class Scale(NamedTuple):
-    """One column: gain · (squash((x − start) / width) − mean), holes filled beforehand."""
+    """One column: gain · (squash((x − start) / width) − mean), missing values set to ``fill``."""
 
     fill: float
     start: float
@@ -55,7 +72,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class Scaling:
-    """A :class:`Scale` for every column, as arrays."""
+    """The :class:`Scale` of every column, as arrays (D,)."""
 
     fill: Array
     start: Array
@@ -64,16 +81,16 @@ class Scaling:
     gain: Array
 
     def __call__(self, x: Array) -> None:
-        """Scale x (n, D) in place."""
+        """Fill and scale x (n, D) in place."""
         for begin in range(0, len(x), BATCH_ROWS):
-            block = x[begin : begin + BATCH_ROWS]
-            np.copyto(block, self.fill, where=np.isnan(block))
+            batch = x[begin : begin + BATCH_ROWS]
+            np.copyto(batch, self.fill, where=np.isnan(batch))
             with np.errstate(over="ignore"):
-                t = (block - self.start) / self.width
-            block[:] = (squash(t) - self.mean) * self.gain
+                t = (batch - self.start) / self.width
+            batch[:] = (squash(t) - self.mean) * self.gain
 
     def slopes(self, x: Array) -> Array:
-        """The derivative of every number that comes out in the one that went in; 0 for holes."""
+        """The derivative of every scaled number in the number x (n, D) itself; 0 where missing."""
         with np.errstate(over="ignore", invalid="ignore"):
             t = (x - self.start) / self.width
             beyond = np.abs(t - within_margin(t))
@@ -87,36 +104,27 @@ def stack(scales: list[Scale]) -> Scaling:
     return Scaling(*(frozen(column) for column in table.T))
 
 
-#: the cycles of a date in seconds; the mean year, which goes with the calendar to a day or two
-CYCLES = {"year": 365.2425 * 86400, "week": 7 * 86400.0, "day": 86400.0}
-
-
-# 1970, where seconds are counted from, began on a Thursday.
-MONDAY = 4 * 86400
-
-
-#: what can be made of a date
-DATE_PARTS = ("time", *(f"{cycle} {wave}" for cycle in CYCLES for wave in ("sin", "cos")))
+# Column encoders
 
 
 class ColumnEncoder(Protocol):
-    """Writes ``width`` columns of numbers, each made of one column of the table."""
+    """Writes some columns of numbers, each made of one column of the table."""
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """The column of the table that every written column is made of."""
+        """For every written column, the number of the table's column that it is made of."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """What tells the columns made of one column apart."""
+        """For every written column, what is appended to the name of its source."""
 
     def __call__(self, table: Table, out: Array) -> None:
-        """Write to ``out`` (n, width)."""
+        """Write to ``out`` (n, len(sources)); NaN where a number is missing."""
 
 
 @dataclass(frozen=True)
 class NumberColumns:
-    """Columns of numbers as they are, then, for those in ``holes``, whether a number is missing."""
+    """Columns of numbers unchanged, then indicators of missing values of those in ``holes``."""
 
     columns: tuple[int, ...]
     holes: tuple[int, ...]
@@ -140,9 +148,10 @@ class NumberColumns:
 
 @dataclass(frozen=True)
 class DateColumn:
-    """One column of dates: the time that has passed, and where in the year, week and day it is.
+    """One column of dates: the time since 1970, and its place in the year, the week and the day.
 
-    ``parts`` are those of :data:`DATE_PARTS` that vary; ``holes`` adds whether it is missing.
+    ``parts`` are those of :data:`DATE_PARTS` that vary in training; ``holes`` adds an indicator of
+    missing values.
     """
 
     column: int
@@ -158,7 +167,7 @@ class DateColumn:
         return tuple(f" {part}" for part in self.parts) + (" missing",) * self.holes
 
     def __call__(self, table: Table, out: Array) -> None:
-        seconds = table.column(self.column).seconds()
+        seconds = table.seconds(self.column)
         for k, part in enumerate(self.parts):
             out[:, k] = date_part(seconds, part)
         if self.holes:
@@ -166,7 +175,7 @@ class DateColumn:
 
 
 def date_part(seconds: Array, part: str) -> Array:
-    """One of :data:`DATE_PARTS`."""
+    """One of :data:`DATE_PARTS`, of dates in seconds since 1970."""
     if part == "time":
         return seconds
     cycle, wave = part.split()
@@ -176,11 +185,10 @@ def date_part(seconds: Array, part: str) -> Array:
 
 @dataclass(frozen=True)
 class LevelColumn:
-    """One column of categories: every level stands for a row of ``values``.
+    """One column of categories: each level has a row of ``values`` (levels + 1, columns).
 
-    The last row is for all other levels: those that were rare in training, those never seen, and
-    holes, unless None is among ``levels``. Indicator columns and target encodings differ only in
-    what the rows hold.
+    The last row is for all other levels: rare ones, unseen ones, and missing values unless None is
+    among ``levels``. Indicator columns and target encodings differ only in these values.
     """
 
     column: int
@@ -190,25 +198,28 @@ class LevelColumn:
 
     @property
     def sources(self) -> tuple[int, ...]:
-        return (self.column,) * self.values.shape[1]
+        return (self.column,) * int(self.values.shape[1])
 
     def __call__(self, table: Table, out: Array) -> None:
-        out[:] = self.values[level_codes(self.levels, table.column(self.column).texts())]
+        out[:] = self.values[level_codes(self.levels, table.texts(self.column))]
 
 
 def level_codes(levels: Sequence[str | None], texts: list[str | None]) -> Indices:
-    """The place of each text among the levels, or their number for all others."""
+    """The place of each text among the levels; ``len(levels)`` for texts that are not there."""
     places = {level: i for i, level in enumerate(levels)}
     return np.fromiter((places.get(text, len(places)) for text in texts), np.intp, len(texts))
+
+
+# The encoder of a table
 
 
 @dataclass(frozen=True)
 class Encoder:
     """What was learned about the columns of a training table.
 
-    ``names`` are the names of the table's columns, or None if it had none, ``n_columns`` how many
-    there are, ``columns`` the encoders of columns, side by side, and ``scaling`` what is done to
-    all that they write.
+    ``names`` are the names of the table's columns, or None if it had none; ``n_columns`` is their
+    number. ``columns`` are the column encoders, which write side by side, and ``scaling`` is
+    applied to everything that they write.
     """
 
     names: tuple[str, ...] | None
@@ -218,32 +229,32 @@ class Encoder:
 
     @property
     def width(self) -> int:
-        """The number of columns that come out."""
+        """The number of encoded columns."""
         return len(self.scaling.fill)
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """For every column that comes out, the number of the column that it is made of."""
+        """For every encoded column, the number of the table's column that it is made of."""
         return tuple(j for encoder in self.columns for j in encoder.sources)
 
     @property
     def names_out(self) -> tuple[str, ...]:
-        """Names of the columns that come out; without names to begin with they start with x0."""
+        """Names of the encoded columns; a table without names has columns x0, x1, …"""
         names = self.names or tuple(f"x{j}" for j in range(self.n_columns))
-        return tuple(
-            f"{names[j]}{suffix}"
-            for encoder in self.columns
-            for j, suffix in zip(encoder.sources, encoder.suffixes, strict=True)
-        )
+        return tuple(f"{names[j]}{suffix}" for j, suffix in self._sources_and_suffixes())
+
+    def _sources_and_suffixes(self) -> Iterator[tuple[int, str]]:
+        for encoder in self.columns:
+            yield from zip(encoder.sources, encoder.suffixes, strict=True)
 
     def __call__(self, X: Any) -> Array:
-        """The array (n, width) of a table with the same columns in the same order."""
+        """The array (n, width) of a table with the training table's columns in their order."""
         table = read_table(X)
         self._check(table)
         return self.encode(table)
 
     def encode(self, table: Table) -> Array:
-        """The array of a table that is known to have the right columns."""
+        """The array (n, width) of a table whose columns are known to be right."""
         out = np.empty((table.shape[0], self.width))
         begin = 0
         for encoder in self.columns:
@@ -254,9 +265,9 @@ class Encoder:
         return out
 
     def pull(self, X: Any, gradient: Array) -> Array:
-        """Derivatives (n, width, d) in what comes out, as derivatives in the table's numbers.
+        """Derivatives in the encoded columns (n, width, d) as derivatives in the table's numbers.
 
-        Categories have no derivatives and dates none to speak of: theirs are 0.
+        The result is (n, n_columns, d). Columns of categories and of dates have derivatives of 0.
         """
         table = read_table(X)
         numbers = self._number_columns()
@@ -270,20 +281,17 @@ class Encoder:
         return total
 
     def _number_columns(self) -> dict[int, int]:
-        """The columns that come out and are numbers of the table, with the columns they are."""
-        places = enumerate(
-            (j, suffix)
-            for encoder in self.columns
-            for j, suffix in zip(encoder.sources, encoder.suffixes, strict=True)
-        )
+        """The encoded columns that are numbers of the table, each with the table's column."""
+        places = enumerate(self._sources_and_suffixes())
         return {k: j for k, (j, suffix) in places if suffix == ""}
 
     def _check(self, table: Table) -> None:
-        """Refuse other columns than those of the training table, by name where there are names."""
+        """Refuse other columns than those of the training table, by name where both have names."""
         if self.names is None or table.names is None:
             if table.shape[1] != self.n_columns:
                 raise ValueError(
-                    f"X has {table.shape[1]} columns, but the model was fitted on {self.n_columns}."
+                    f"X has {table.shape[1]} columns, but the model was fitted on "
+                    f"{self.n_columns}: pass the same columns as in fit."
                 )
             return
         if table.names == self.names:
@@ -292,7 +300,8 @@ class Encoder:
         extra = [name for name in table.names if name not in set(self.names)]
         if lacking or extra:
             raise ValueError(
-                f"The columns of X are not those of fit: {differences(lacking, extra)}."
+                f"The columns of X are not those of fit: {differences(lacking, extra)}. "
+                "Pass the same columns as in fit."
             )
         raise ValueError(
             "The columns of X are those of fit in another order: pass X[model.feature_names_in_]."
@@ -300,7 +309,7 @@ class Encoder:
 
 
 def differences(lacking: list[str], extra: list[str]) -> str:
-    """Which columns are lacking and which are new, in words."""
+    """Which columns are missing and which are new, in words, up to five of each."""
     parts = [(lacking, "is missing", "are missing"), (extra, "is new", "are new")]
     return ", ".join(
         f"{', '.join(map(repr, names[:5]))}{' and more' if len(names) > 5 else ''} "

@@ -1,40 +1,128 @@
-"""Fitting categories: indicator columns for few levels, target encoding for many.
+"""What is learned about each column from training rows: scales, levels and target encodings.
 
-A level's target encoding is the mean of the target over its rows, drawn towards the mean of all
-rows by as much as the data say: the model is one of random effects, a level's mean = overall mean
-+ an effect of variance τ², a row = its level's mean + noise of variance σ², and the encoding is the
-best linear prediction of a level's mean, (Σ w y + σ²/τ² · overall mean) / (Σ w + σ²/τ²).
+Functions named ``fit_…`` return the encoder of some columns and the scale of every column that it
+writes; :mod:`rfrboost._tables.fit` puts these together.
 
-Training rows must not see their own target in it. They are dealt out to folds, and each gets the
-encoding fitted on the other folds (scikit-learn's ``TargetEncoder`` does the same, but cannot
-weight rows).
+Every statistic counts a row of weight 2 as two equal rows, and does not depend on the order of
+rows. Weights are None (all one) or positive numbers (n,).
+
+*Target encoding.* A level is encoded by the mean of the target over its rows, shrunk towards the
+mean of all rows. The shrinkage follows from a model of random effects: a level's mean is the
+overall mean plus an effect of variance τ², and a row is its level's mean plus noise of variance σ².
+The best linear prediction of a level's mean is then
+
+    (Σ w·y + σ²/τ² · overall mean) / (Σ w + σ²/τ²).
+
+Training rows must not see their own target in it. They are dealt to folds, and each is encoded by
+what was fitted on the other folds (:func:`cross_fitted`). scikit-learn's ``TargetEncoder`` does the
+same, but cannot weight rows.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from rfrboost._numerics.arrays import frozen
-from rfrboost._tables.encoder import LevelColumn, Scale, within_margin
+from rfrboost._tables.encoder import (
+    DATE_PARTS,
+    ColumnEncoder,
+    DateColumn,
+    LevelColumn,
+    NumberColumns,
+    Scale,
+    date_part,
+    level_codes,
+    within_margin,
+)
+from rfrboost._tables.table import Table
 from rfrboost._typing import Array, Indices
 
-# The bulk lies between these quantiles; its width is the unit of everything that follows.
-LOWER, UPPER = 0.05, 0.95
+#: the encoder of some columns, and the scale of every column that it writes
+Fitted = tuple[ColumnEncoder, list[Scale]]
 
+#: the scale of a column that does not vary: it becomes zeros
+NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0)
 
-# Rare events are not blown up beyond 1 / this.
+# The quantiles between which the bulk of a column lies; its width is the unit of the scale.
+LOWER = 0.05
+UPPER = 0.95
+
+# The smallest spread that a column is divided by, so that rare events are not magnified too much.
 LEAST_SPREAD = 0.2
 
+# How columns that a user has standardised are recognised: NEARLY_ALL of them have a mean of at most
+# CENTRED deviations, and none has an absolute value above FAR_OUT.
+CENTRED = 0.4
+NEARLY_ALL = 0.9
+FAR_OUT = 10.0
 
-# What tells columns that have been standardised already: how far their means are from 0, in
-# deviations, for which share of them, and the largest value there is.
-CENTRED, NEARLY_ALL, FAR_OUT = 0.4, 0.9, 10.0
-
-
-# A power of two: dividing and multiplying by it is exact.
+# The width of a scale that changes nothing. Dividing and multiplying by a power of two is exact.
 UNTOUCHED = 2.0**20
+
+# Up to this number of levels, each gets an indicator column. Indicators can interact with other
+# columns, but too many of them hide those columns; measured on benchmark tables, ten did best for
+# regression and fewer for classification.
+MOST_INDICATORS = 10
+
+# Levels with a total weight below this many rows are too rare to tell apart.
+FEWEST_ROWS = 3
+
+# The name of the indicator of missing values among levels.
+MISSING = "(missing)"
+
+
+# Numbers and dates
+
+
+def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted:
+    """Columns of numbers and indicators of their missing values.
+
+    The numbers are scaled, unless the user has standardised them already.
+    """
+    scales: dict[int, Scale] = {}
+    indicated: dict[bytes, tuple[int, Scale]] = {}
+    sizes = []
+    for j in columns:
+        x = table.number(j)
+        scale = fit_scale(x, w)
+        if scale is not None:
+            scales[j] = scale
+            sizes.append(size_of(x, w))
+        missing = np.isnan(x)
+        if worth_indicating(missing, w):
+            # Columns with missing values in the same rows share one indicator.
+            indicated.setdefault(missing.tobytes(), (j, missing_scale(missing, w)))
+    if is_standardised(sizes):
+        scales = {j: unchanged(scale.fill) for j, scale in scales.items()}
+    encoder = NumberColumns(tuple(scales), tuple(j for j, _ in indicated.values()))
+    return encoder, [*scales.values(), *(scale for _, scale in indicated.values())]
+
+
+def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
+    """The parts of a date that vary, and an indicator of missing dates."""
+    seconds = table.seconds(column)
+    fitted = {part: fit_scale(date_part(seconds, part), w) for part in DATE_PARTS}
+    scales = {part: scale for part, scale in fitted.items() if scale is not None}
+    missing = np.isnan(seconds)
+    indicated = [missing_scale(missing, w)] if worth_indicating(missing, w) else []
+    return DateColumn(column, tuple(scales), bool(indicated)), [*scales.values(), *indicated]
+
+
+def worth_indicating(missing: np.ndarray, w: Array | None) -> bool:
+    """Whether both missing and other values have enough rows to learn from, as a level needs."""
+    return bool(np.bincount(missing, w, minlength=2).min() >= FEWEST_ROWS)
+
+
+def missing_scale(missing: np.ndarray, w: Array | None) -> Scale:
+    """The scale of an indicator of missing values."""
+    return indicator_scale(float(np.average(missing, weights=w)))
+
+
+# Scales
 
 
 def fit_scale(x: Array, w: Array | None) -> Scale | None:
-    """The scale of a column, NaN for holes; None if all its values are equal."""
+    """The scale of a column (n,), NaN where missing; None if all its values are equal."""
     x, w = in_order(x, w)
     if not len(x) or x[0] == x[-1]:
         return None
@@ -47,31 +135,43 @@ def fit_scale(x: Array, w: Array | None) -> Scale | None:
     return Scale(median, start, stop - start, mean, 1 / max(spread, LEAST_SPREAD))
 
 
-def left_alone(fill: float) -> Scale:
-    """A scale that changes nothing up to half of UNTOUCHED, to the bit."""
-    return Scale(fill, 0.0, UNTOUCHED, 0.0, UNTOUCHED)
-
-
-def is_prepared(columns: list[tuple[float, float, float]]) -> bool:
-    """Whether columns, by (mean, deviation, largest absolute value), have been scaled already.
-
-    Nearly all of them are centred, and the widest is about one unit wide. Rare indicators and
-    clipped columns have smaller deviations, which somebody chose.
-    """
-    if not columns:
-        return False
-    mean, deviation, largest = np.array(columns).T
-    centred = np.mean(np.abs(mean) <= CENTRED * deviation) >= NEARLY_ALL
-    return bool(centred and largest.max() <= FAR_OUT and 0.5 <= deviation.max() <= 1.5)
-
-
 def indicator_scale(share: float) -> Scale:
     """What :func:`fit_scale` gives for a column that is 1 in this share of rows and 0 elsewhere."""
     return Scale(0.0, 0.0, 1.0, share, 1 / max(float(np.sqrt(share * (1 - share))), LEAST_SPREAD))
 
 
+def unchanged(fill: float) -> Scale:
+    """A scale that fills missing values and otherwise keeps every bit, up to UNTOUCHED / 2."""
+    return Scale(fill, 0.0, UNTOUCHED, 0.0, UNTOUCHED)
+
+
+def size_of(x: Array, w: Array | None) -> tuple[float, float, float]:
+    """A column's mean, standard deviation and largest absolute value, without missing values."""
+    x, w = in_order(x, w)
+    largest = float(max(-x[0], x[-1]))
+    mean = float(np.average(x / largest, weights=w))
+    deviation = float(np.sqrt(np.average((x / largest - mean) ** 2, weights=w)))
+    return mean * largest, deviation * largest, largest
+
+
+def is_standardised(sizes: list[tuple[float, float, float]]) -> bool:
+    """Whether columns, each described by :func:`size_of`, have been standardised already.
+
+    Nearly all of them are centred, and the largest deviation is about one. Rare indicators and
+    clipped columns have smaller deviations, which the user has chosen.
+    """
+    if not sizes:
+        return False
+    mean, deviation, largest = np.array(sizes).T
+    centred = np.mean(np.abs(mean) <= CENTRED * deviation) >= NEARLY_ALL
+    return bool(centred and largest.max() <= FAR_OUT and 0.5 <= deviation.max() <= 1.5)
+
+
 def in_order(x: Array, w: Array | None) -> tuple[Array, Array]:
-    """The values that are there, sorted, with their weights: sums then forget the order of rows."""
+    """The values that are not missing, sorted, with their weights.
+
+    Sums over sorted values do not depend on the order of rows, not even in their rounding.
+    """
     present = ~np.isnan(x)
     if w is None:
         x = np.sort(x[present])
@@ -82,11 +182,12 @@ def in_order(x: Array, w: Array | None) -> tuple[Array, Array]:
 
 
 def bulk(x: Array, w: Array) -> tuple[float, float]:
-    """Where most of the values lie.
+    """The two ends of the bulk of sorted values, which differ.
 
-    Where nearly all of them are one and the same value, that is where most of the others are.
+    If nearly all values are equal, the bulk reaches from that value to the bulk of the others.
     """
-    start, stop = quantile(x, w, LOWER)[0], quantile(x, w, UPPER)[1]
+    start = quantile(x, w, LOWER)[0]
+    stop = quantile(x, w, UPPER)[1]
     if start < stop:
         return start, stop
     others = x != start
@@ -95,7 +196,10 @@ def bulk(x: Array, w: Array) -> tuple[float, float]:
 
 
 def quantile(x: Array, w: Array, level: float) -> tuple[float, float]:
-    """A quantile of sorted values: two values where the weights below and above balance between."""
+    """A quantile of sorted values as two values.
+
+    They differ only where the weights below and above balance exactly between two values.
+    """
     cumulative = np.cumsum(w)
     wanted = level * cumulative[-1]
     last = len(x) - 1
@@ -103,24 +207,40 @@ def quantile(x: Array, w: Array, level: float) -> tuple[float, float]:
     return float(x[min(lower, last)]), float(x[min(upper, last)])
 
 
-# Up to so many levels get a column each. Indicators keep what a level does together with other
-# columns, but many of them drown those; measured on tables, ten did best for regression, fewer for
-# classification.
-MOST_INDICATORS = 10
+# Categories
 
 
-# Levels with less weight than so many rows are too rare to tell apart.
-FEWEST_ROWS = 3
+def fit_indicators(
+    column: int, texts: list[str | None], levels: list[str | None], w: Array | None
+) -> Fitted:
+    """Indicator columns of a category with few levels."""
+    weight = np.bincount(level_codes(levels, texts), w, minlength=len(levels) + 1).astype(float)
+    encoder = indicators(column, levels, weight)
+    shares = weight[: len(encoder.values)] @ encoder.values / weight.sum()
+    return encoder, [indicator_scale(float(share)) for share in shares]
 
 
-N_FOLDS = 5
+def fit_targets(
+    column: int,
+    levels: list[str | None],
+    codes: Indices,
+    Y: Array,
+    suffixes: tuple[str, ...],
+    w: Array | None,
+) -> Fitted:
+    """Target encodings of a category with many levels."""
+    values = frozen(target_means(codes, len(levels), Y, w))
+    scales = [fit_scale(values[codes, i], w) or NO_SCALE for i in range(len(suffixes))]
+    return LevelColumn(column, tuple(levels), values, suffixes), scales
 
 
-MISSING = "(missing)"
+def constant_column() -> Fitted:
+    """One column of zeros, for a table in which nothing varies."""
+    return LevelColumn(0, (), np.zeros((1, 1)), (" constant",)), [NO_SCALE]
 
 
 def common_levels(texts: list[str | None], w: Array | None) -> list[str | None]:
-    """The levels that are not rare, in alphabetical order, holes first."""
+    """The levels that are not rare, in alphabetical order; None, for missing values, is first."""
     codes: dict[str | None, int] = {}
     coded = np.fromiter((codes.setdefault(t, len(codes)) for t in texts), np.intp, len(texts))
     weight = np.bincount(coded, w, minlength=len(codes))
@@ -129,16 +249,18 @@ def common_levels(texts: list[str | None], w: Array | None) -> list[str | None]:
 
 
 def indicators(column: int, levels: list[str | None], weight: Array) -> LevelColumn:
-    """A column for each level; one is enough for two levels and no others, none for one.
+    """The indicator columns of a table's column, one for each level.
 
-    ``weight`` is that of each level and, last, of all others.
+    Two levels without others need one column only, and a single level needs none. ``weight``
+    (levels + 1,) has the total weight of each level and, last, of all others.
     """
     names = tuple(f"={MISSING if level is None else level}" for level in levels)
-    n_levels, others = len(levels), weight[-1] > 0
+    n_levels = len(levels)
+    others = weight[-1] > 0
     if n_levels + others < 2:
         return LevelColumn(column, (), np.empty((1, 0)), ())
     if n_levels == 2 and not others:
-        # A level never seen is an average one.
+        # An unseen level gets the average of the two.
         values = np.array([[0.0], [1.0], [weight[1] / weight.sum()]])
         return LevelColumn(column, tuple(levels), frozen(values), names[1:])
     values = np.vstack([np.eye(n_levels), np.zeros(n_levels)])
@@ -146,9 +268,10 @@ def indicators(column: int, levels: list[str | None], weight: Array) -> LevelCol
 
 
 def target_means(codes: Indices, n_levels: int, Y: Array, w: Array | None) -> Array:
-    """The encoding (n_levels + 1, k) of levels by targets Y (n, k); last comes the mean of all.
+    """The encoding (n_levels + 1, k) of levels by targets Y (n, k); last is the mean of all rows.
 
-    Rows whose code is ``n_levels`` count in the overall mean only.
+    ``codes`` (n,) has each row's level; rows with the code ``n_levels`` count in the overall mean
+    only.
     """
     w = np.ones(len(Y)) if w is None else w
     overall = np.average(Y, axis=0, weights=w)
@@ -160,20 +283,26 @@ def target_means(codes: Indices, n_levels: int, Y: Array, w: Array | None) -> Ar
     sums = np.column_stack([np.bincount(codes, w * y, minlength=n_levels) for y in Y.T])
     means = sums / np.maximum(W, 1e-300)[:, None]
     noise, effect = variances(codes, Y, w, W, means)
-    # Multiplied out by τ², so that τ² = 0 is no exception; both 0 is a target that is constant.
+    # The fraction is expanded by τ², so that τ² = 0 needs no special case; if σ² = 0 as well, the
+    # target is constant.
     denominator = W[:, None] * effect + noise
     effects = np.divide(sums * effect, denominator, out=np.zeros_like(sums), where=denominator > 0)
-    return overall + np.vstack([effects, np.zeros_like(overall)])
+    encoding: Array = overall + np.vstack([effects, np.zeros_like(overall)])
+    return encoding
 
 
 def variances(codes: Indices, Y: Array, w: Array, W: Array, means: Array) -> tuple[Array, Array]:
-    """σ² within and τ² between levels, by the analysis of variance."""
-    total, present = W.sum(), np.count_nonzero(W)
+    """σ² within and τ² between levels, each (k,), by the analysis of variance.
+
+    ``W`` (levels,) are the total weights of the levels, ``means`` (levels, k) their mean targets.
+    """
+    total = W.sum()
+    present = np.count_nonzero(W)
     within = np.average((Y - means[codes]) ** 2, axis=0, weights=w) * total
     centre = W @ means / total
     between = W @ (means - centre) ** 2
     freedom = total - present
-    # Without two rows in any level, how much of the variance is noise cannot be known: all of it.
+    # If no level has two rows, the share of noise in the variance is unknown: all of it is noise.
     noise = within / freedom if freedom > 0 else between / max(present - 1, 1)
     size = total - (W**2).sum() / total
     effect = np.maximum(between - (present - 1) * noise, 0) / size if size > 0 else 0 * noise
@@ -181,7 +310,7 @@ def variances(codes: Indices, Y: Array, w: Array, W: Array, means: Array) -> tup
 
 
 def cross_fitted(codes: Indices, n_levels: int, Y: Array, w: Array | None, folds: Indices) -> Array:
-    """The encoding (n, k) of training rows, each from the folds that it is not in."""
+    """The target encoding (n, k) of training rows, each fitted on the folds that it is not in."""
     encoded = np.empty_like(Y)
     for fold in np.unique(folds):
         held = folds == fold

@@ -1,10 +1,12 @@
-"""One column of a table as numbers, dates or levels, whatever the table is.
+"""Reading tables: data frames, arrays, sparse matrices and lists become columns of four kinds.
 
-The kind of a column is that of its type, or, where the type says nothing (objects), that of its
-cells. A categorical type makes levels of anything, whole numbers too; text is never taken for
-numbers. None, NaN, NaT and NA are holes everywhere.
+A column holds *numbers*, *dates*, *levels* (text or categories) or *nothing* (missing values only).
+Its kind follows from its type or, where the type says nothing (objects), from its cells. A
+categorical type always means levels, even of whole numbers; text is never read as numbers. None,
+NaN, NaT and NA are missing values everywhere.
 
-A table, whatever it came in: data frame, array of numbers or objects, sparse matrix, lists.
+:func:`read_table` accepts whatever a user passes as X and gives a :class:`Table`, whose columns are
+read when they are asked for. What is learned from the columns is in :mod:`rfrboost._tables.fit`.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,45 +23,61 @@ from scipy import sparse
 from rfrboost._numerics.sizes import BATCH_ROWS, LARGEST_INPUT
 from rfrboost._typing import Array, Indices
 
-#: what a column may hold; one that holds nothing at all fits every kind
+#: the kinds of columns; a column without any value fits every kind
 NUMBERS, DATES, LEVELS, NOTHING = "numbers", "dates", "levels", "nothing"
 
+#: the kinds in error messages
+KIND_WORDS = {
+    NUMBERS: "numbers",
+    DATES: "dates",
+    LEVELS: "text or categories",
+}
+
+#: what a user can do about a column that had another kind in fit
+CONVERSIONS = {
+    NUMBERS: "convert it first, for example with pandas.to_numeric",
+    DATES: "convert it first, for example with pandas.to_datetime",
+}
 
 #: how the names of categorical types begin, in lower case: pandas, polars, Arrow
 CATEGORICAL = ("category", "categorical", "enum", "dictionary")
 
-
-#: kinds of NumPy's types; durations are numbers of seconds
+#: the kinds of NumPy's types, by their letter; durations ("m") are numbers of seconds
 ARRAY_KINDS = {**dict.fromkeys("biufm", NUMBERS), "M": DATES, "U": LEVELS}
 
-
-#: kinds of cells; text among anything else makes levels, compared as text
+#: the kinds of Python's types; text beside other types makes levels, compared as text
 CELL_KINDS = {
     LEVELS: (str,),
     NUMBERS: (Real, Decimal, np.bool_),
     DATES: (date, np.datetime64),
 }
 
-
+# Names of the types of missing values, which cannot be imported without pandas.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
-
+# Types with a value that stands for a missing one and differs from itself: NaN, NaT.
 MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64)
 
-
+# scikit-learn's checks look for "argument must be a string" in such errors.
 WANTED = "every argument must be a string, a number, a date or missing"
+
+# Bytes (2 GiB) up to which a sparse matrix is converted to an ordinary array.
+LARGEST_DENSE = 2**31
+
+
+# One column
 
 
 @dataclass(frozen=True)
 class Column:
-    """The cells of a column, what kind they are, and how errors call it."""
+    """The cells of a column (n,), their kind, and the column's name in error messages."""
 
     cells: np.ndarray
     kind: str
     label: str
 
     def numbers(self) -> Array:
-        """Numbers; NaN for holes."""
+        """The column as numbers (n,); NaN for missing values."""
         self._check(NUMBERS)
         if self.cells.dtype.kind == "m":
             return as_seconds(self.cells)
@@ -68,31 +86,33 @@ class Column:
         return self.cells.astype(float, copy=False)
 
     def seconds(self) -> Array:
-        """Dates as seconds since 1970, in UTC; NaN for holes."""
+        """Dates as seconds since 1970 in UTC (n,); NaN for missing values."""
         self._check(DATES)
         if self.cells.dtype.kind == "M":
             return as_seconds(self.cells)
         return from_cells(self.cells.astype(object), lambda cells: as_seconds(to_dates(cells)))
 
     def texts(self) -> list[str | None]:
-        """Every cell as text; None for holes."""
+        """Every cell as text; None for missing values."""
         cells = self.cells.tolist()
-        # Equal cells have equal texts, so that one of each is enough.
+        # Equal cells have equal texts, so each distinct cell is converted once.
         known = {cell: None if is_missing(cell) else text(cell) for cell in set(cells)}
         return [known[cell] for cell in cells]
 
     def _check(self, kind: str) -> None:
+        """Refuse a column of another kind than the one in fit."""
         if self.kind not in (kind, NOTHING):
             raise ValueError(
-                f"{self.label} held {kind} in fit and holds {self.kind} now: convert it first."
+                f"{self.label} held {KIND_WORDS[kind]} in fit and holds {KIND_WORDS[self.kind]} "
+                f"now: {CONVERSIONS[kind]}."
             )
 
 
 def read_column(cells: Any, label: str) -> Column:
-    """A column of a frame (anything with a ``dtype`` and ``to_numpy``) or of an array."""
+    """A column of a data frame (anything with a ``dtype`` and ``to_numpy``) or of an array."""
     categorical = str(cells.dtype).lower().startswith(CATEGORICAL)
     if getattr(cells.dtype, "tz", None) is not None:
-        # In UTC; pandas would give objects.
+        # In UTC; pandas' to_numpy would give objects.
         values = np.asarray(cells, dtype="datetime64[us]")
     else:
         values = cells.to_numpy() if hasattr(cells, "to_numpy") else cells
@@ -112,7 +132,7 @@ def kind_of(values: np.ndarray, label: str) -> str:
 
 
 def kind_of_cells(cells: np.ndarray, label: str) -> str:
-    """The kind that all cells agree on; where they do not, levels, compared as text."""
+    """The kind that all cells have in common; levels if they differ, compared as text."""
     kinds = set()
     for cell_type in set(map(type, cells[~missing(cells)])):
         kind = next((k for k, bases in CELL_KINDS.items() if issubclass(cell_type, bases)), None)
@@ -123,19 +143,19 @@ def kind_of_cells(cells: np.ndarray, label: str) -> str:
 
 
 def missing(cells: np.ndarray) -> np.ndarray:
-    """Which cells are holes."""
+    """Which cells are missing values, as booleans (n,)."""
     return np.fromiter(map(is_missing, cells), bool, len(cells))
 
 
 def is_missing(cell: Any) -> bool:
     """Whether a cell is None, NaN, NaT or NA."""
-    # NA cannot be compared, so that it is known by its type; the others differ from themselves.
+    # NA cannot be compared and is known by the name of its type; the others differ from themselves.
     named = type(cell).__name__ in MISSING_TYPES
     return named or bool(isinstance(cell, MAY_BE_NAN) and cell != cell)
 
 
 def from_cells(cells: np.ndarray, convert: Callable[[np.ndarray], Array]) -> Array:
-    """The cells that are there, converted; NaN for holes."""
+    """The cells that are not missing, converted; NaN for the others."""
     present = ~missing(cells)
     values = np.full(len(cells), np.nan)
     values[present] = convert(cells[present])
@@ -143,7 +163,7 @@ def from_cells(cells: np.ndarray, convert: Callable[[np.ndarray], Array]) -> Arr
 
 
 def to_dates(cells: np.ndarray) -> np.ndarray:
-    """Dates of any class; a time of day without a time zone is read as if it were UTC."""
+    """Dates of any class as NumPy's; a time of day without a time zone is taken to be UTC."""
     zones = [getattr(cell, "tzinfo", None) for cell in cells]
     naive = [
         cell if zone is None else cell.astimezone(UTC).replace(tzinfo=None)
@@ -160,7 +180,10 @@ def as_seconds(times: np.ndarray) -> Array:
 
 @singledispatch
 def text(cell: Any) -> str:
-    """A cell as text. Equal cells have equal texts: holes turn whole numbers into floats."""
+    """A cell as text. Equal cells have equal texts: 1 and 1.0 are both "1".
+
+    Whole numbers become floats as soon as a value is missing, and must stay the same levels.
+    """
     return str(cell)
 
 
@@ -176,16 +199,16 @@ def _(cell: Any) -> str:
     return str(int(cell))
 
 
-# A sparse matrix that takes more than this when it is written out (2 GiB) is refused.
-LARGEST_DENSE = 2**31
+# The whole table
 
 
 @dataclass(frozen=True)
 class Table:
     """Columns by number, read when they are asked for.
 
-    ``names`` are those of a data frame whose column names are all text, as scikit-learn has it;
-    ``array`` is the whole table where it is an array of numbers, which then needs no reading.
+    ``shape`` is (rows, columns) and ``cells(j)`` gives the cells of column j. ``names`` are those
+    of a data frame whose column names are all text, as in scikit-learn, else None. ``array`` is the
+    whole table if it is an array of numbers, which is then copied without reading columns.
     """
 
     shape: tuple[int, int]
@@ -194,21 +217,21 @@ class Table:
     array: Array | None = None
 
     def label(self, j: int) -> str:
-        """What errors call a column."""
+        """The name of a column in error messages."""
         return f"Column {j if self.names is None else repr(self.names[j])}"
 
     def column(self, j: int) -> Column:
-        """One column."""
+        """One column, of any kind."""
         return read_column(self.cells(j), self.label(j))
 
     def number(self, j: int) -> Array:
-        """One column of numbers, NaN for holes; infinities are refused."""
+        """One column of numbers (n,), NaN for missing values; infinite values are refused."""
         x = self.column(j).numbers()
         self._check(x[:, None], [j])
         return x
 
     def numbers(self, columns: Sequence[int], out: Array) -> None:
-        """Several columns of numbers, written to ``out``."""
+        """Write several columns of numbers to ``out`` (n, columns)."""
         if self.array is None:
             for k, j in enumerate(columns):
                 out[:, k] = self.column(j).numbers()
@@ -218,7 +241,16 @@ class Table:
                 out[rows] = self.array[rows][:, columns]
         self._check(out, columns)
 
+    def seconds(self, j: int) -> Array:
+        """One column of dates as seconds since 1970 (n,), NaN for missing values."""
+        return self.column(j).seconds()
+
+    def texts(self, j: int) -> list[str | None]:
+        """One column as text, None for missing values."""
+        return self.column(j).texts()
+
     def _check(self, x: Array, columns: Sequence[int]) -> None:
+        """Refuse infinite values, and finite ones whose sums would be infinite."""
         high = np.fmax.reduce(x, axis=0, initial=0.0)
         low = np.fmin.reduce(x, axis=0, initial=0.0)
         largest = np.maximum(high, -low)
@@ -238,9 +270,9 @@ class Table:
 
 
 def too_large(label: str, value: float) -> str:
-    """What is wrong with a value that is infinite or nearly so."""
+    """The error message about a value that is infinite or too large to sum."""
     if np.isinf(value):
-        return f"{label} of X holds infinity; make it missing (NaN) or a number."
+        return f"{label} of X holds infinity: replace it by a number, or by NaN if it is missing."
     return (
         f"{label} of X holds values as large as {value:.3g}; beyond {LARGEST_INPUT:g} "
         "sums over rows overflow. Rescale it, for example by a logarithm."
@@ -248,27 +280,30 @@ def too_large(label: str, value: float) -> str:
 
 
 def read_table(X: Any) -> Table:
-    """The table that a user passed in."""
+    """The table that a user passed as X."""
     if sparse.issparse(X):
         return from_sparse(X)
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
         return from_frame(X)
-    # Lists as objects: in an array of one type, numbers beside text would become text.
+    # Lists become arrays of objects: in an array of one type, numbers beside text would be text.
     return from_array(np.asarray(X) if hasattr(X, "__array__") else np.asarray(X, dtype=object))
 
 
 def from_frame(X: Any) -> Table:
-    """A data frame: anything with ``columns``, which it gives by name."""
+    """The table of a data frame: anything that gives each of its ``columns`` by name."""
     names = list(X.columns)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"X has several columns named {twice!r}; names must differ.")
+        raise ValueError(
+            f"X has several columns named {twice!r}: rename them, because columns are told apart "
+            "by name."
+        )
     texts = tuple(map(str, names)) if all(isinstance(name, str) for name in names) else None
     return Table((len(X), len(names)), lambda j: X[names[j]], texts)
 
 
 def from_array(X: np.ndarray) -> Table:
-    """An array with two axes, of numbers or of objects."""
+    """The table of an array with two axes, of numbers or of objects."""
     if X.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {X.ndim}D array instead. Reshape your data either using "
@@ -280,13 +315,13 @@ def from_array(X: np.ndarray) -> Table:
     return Table((X.shape[0], X.shape[1]), lambda j: X[:, j], None, plain)
 
 
-def from_sparse(X: Any) -> Table:
-    """A sparse matrix, written out, if it is not too large for that."""
+def from_sparse(X: Any, largest_bytes: int = LARGEST_DENSE) -> Table:
+    """The table of a sparse matrix, converted to an ordinary array if it is not too large."""
     size = 8 * X.shape[0] * X.shape[1]
-    if size > LARGEST_DENSE:
+    if size > largest_bytes:
         raise ValueError(
-            f"X is sparse and would take {size / 2**30:.1f} GiB written out, more than the "
-            f"{LARGEST_DENSE / 2**30:g} GiB allowed: reduce its columns first, for example with "
-            "sklearn.decomposition.TruncatedSVD."
+            f"X is sparse and would take {size / 2**30:.1f} GiB as an ordinary array, more than "
+            f"the {largest_bytes / 2**30:g} GiB allowed: reduce its columns first, for example "
+            "with sklearn.decomposition.TruncatedSVD."
         )
     return from_array(X.toarray())

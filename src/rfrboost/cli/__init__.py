@@ -1,7 +1,8 @@
 """The command ``rfrboost``: from a table in a file to predictions in a file.
 
-Modules here use the public names of rfrboost only. What they need beyond the core is in the extra
-``cli``, and is imported when a command runs.
+The modules here use the public names of rfrboost, and the writer of files that it shares with
+them. The packages that they need beyond the core are in the extra ``cli`` and are imported when a
+command runs, so that help appears quickly.
 """
 
 import sys
@@ -11,12 +12,18 @@ PACKAGES = ("typer", "rich", "pandas", "pyarrow", "safetensors")
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; 0 if it worked, 1 if it failed, 2 if it was called in a wrong way.
+    """Run one command and return its exit code.
 
     Parameters
     ----------
     words : list of str, optional
-        The command line without the program's name; by default the one that this process has.
+        The arguments of the command line without the program's name; by default those of this
+        process.
+
+    Returns
+    -------
+    int
+        0 for success, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C.
     """
     lacking = [package for package in PACKAGES if find_spec(package) is None]
     if lacking:

@@ -1,4 +1,4 @@
-"""``python -m rfrboost.cli`` is the command ``rfrboost``."""
+"""``python -m rfrboost.cli`` runs the command ``rfrboost``."""
 
 import sys
 

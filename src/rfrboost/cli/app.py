@@ -1,6 +1,6 @@
-"""The commands of ``rfrboost``, their options, and the help that teaches them.
+"""The commands of ``rfrboost``: their options and their help.
 
-What a command runs is imported when it runs, so that help is there at once.
+A command imports what it runs when it runs, so that help appears quickly.
 """
 
 from typing import Annotated
@@ -18,42 +18,51 @@ app = typer.Typer(
 
 TableArgument = Annotated[
     str,
-    typer.Argument(metavar="TABLE", help="CSV, TSV or Parquet, also .gz; - reads standard input."),
+    typer.Argument(
+        metavar="TABLE", help="CSV, TSV or Parquet file, also .gz; - reads standard input."
+    ),
 ]
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="A model file that fit wrote.")]
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by fit.")]
 TargetOption = Annotated[
-    str, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.")
+    str, typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict.")
 ]
 TaskOption = Annotated[
     Task | None,
     typer.Option(
         metavar="TASK",
-        help="regression or classification (default: the column decides).",
+        help="regression or classification (default: chosen by the target column).",
     ),
 ]
 DropOption = Annotated[
     list[str],
-    typer.Option("--drop", "-d", metavar="COLUMN", help="Leave this column out (may be repeated)."),
+    typer.Option("--drop", "-d", metavar="COLUMN", help="Ignore this column (can be repeated)."),
 ]
 SecondsOption = Annotated[
     float | None,
-    typer.Option(
-        metavar="SECONDS", min=0.0, help="End a fit after so long, with the best there is."
-    ),
+    typer.Option(metavar="SECONDS", min=0.0, help="Time limit per fit, in seconds."),
 ]
 SeedOption = Annotated[
-    int, typer.Option(metavar="NUMBER", min=0, max=2**31 - 1, help="Same seed, same result.")
+    int,
+    typer.Option(
+        metavar="NUMBER",
+        min=0,
+        max=2**31 - 1,
+        help="Random seed; the same seed gives the same result.",
+    ),
 ]
 OutOption = Annotated[
     str | None,
     typer.Option(
-        "--out", "-o", metavar="FILE", help="Write a .csv, .tsv or .parquet file, or - for CSV."
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Output file (.csv, .tsv or .parquet); - writes CSV to standard output.",
     ),
 ]
 
 
 def version(wanted: bool) -> None:
-    """Print the version and end."""
+    """Print the version and exit."""
     if wanted:
         print(f"rfrboost {__version__}")
         raise typer.Exit
@@ -68,7 +77,8 @@ def start(
 ) -> None:
     """From a table in a file to predictions in a file, without writing code.
 
-    Columns may hold numbers, text, dates (2024-12-31) and holes. Nothing has to be scaled or tuned.
+    Columns may contain numbers, text, dates (2024-12-31) and missing values. Nothing has to be
+    scaled or tuned.
 
     **Start here**
 
@@ -93,7 +103,7 @@ def fit(
             "--out",
             "-o",
             metavar="FILE",
-            help="The model file (default: the table's name .rfrboost).",
+            help="Model file (default: the table's name with .rfrboost).",
         ),
     ] = None,
     task: TaskOption = None,
@@ -103,8 +113,8 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it.
 
-    Rows without a label are left out. Text, or few different whole numbers, make classes; other
-    numbers are predicted as numbers. What was decided is said on standard error.
+    A target of text, or of up to ten different whole numbers, means classification; other numbers
+    mean regression. Rows without a target value are left out. Both are reported on standard error.
 
     **Examples**
 
@@ -129,16 +139,17 @@ def predict(
     interval: Annotated[
         float | None,
         typer.Option(
-            metavar="SHARE",
-            help="Add bounds, or a set of classes, that hold the label so often: 0.9.",
+            metavar="COVERAGE",
+            help="Add prediction intervals (or sets) with this coverage, such as 0.9.",
         ),
     ] = None,
     out: OutOption = "-",
 ) -> None:
     """Predict every row of a table, in its order.
 
-    The table is read in blocks and may be larger than memory. Columns are found by name; others
-    than those of fit are ignored. The result appears when it is complete, or not at all.
+    The table is read in blocks and may be larger than memory. Columns are matched by name, and
+    columns that the model does not know are ignored. The output file appears when it is complete,
+    or not at all.
 
     **Examples**
 
@@ -163,15 +174,16 @@ def evaluate(
     task: TaskOption = None,
     drop: DropOption = [],  # noqa: B006
     folds: Annotated[
-        int, typer.Option(metavar="NUMBER", min=2, max=100, help="Parts of the cross-validation.")
+        int,
+        typer.Option(metavar="NUMBER", min=2, max=100, help="Number of cross-validation folds."),
     ] = 5,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
 ) -> None:
     """Score a model by cross-validation, beside boosted trees and a linear model.
 
-    Classes: accuracy, log loss, expected calibration error. Numbers: RMSE, MAE, R². Every figure is
-    of rows that the model has not seen; --out keeps those of every fold.
+    Regression: RMSE, MAE, R². Classification: accuracy, log loss, expected calibration error. All
+    scores are of held-out rows; --out writes those of every fold.
 
     **Examples**
 
@@ -191,14 +203,14 @@ def explain(
     table: TableArgument,
     out: OutOption = None,
     rows: Annotated[
-        int, typer.Option(metavar="NUMBER", min=2, help="Draw so many rows at most.")
+        int, typer.Option(metavar="NUMBER", min=2, help="Maximum number of rows to sample.")
     ] = 1000,
     seed: SeedOption = 0,
 ) -> None:
     """Show how much every column matters to a model's predictions for a table.
 
-    The effect of a column is the share of the predictions' variance that shuffling it moves. No
-    labels are needed.
+    The effect of a column is the share of the variance of the predictions that depends on it,
+    measured by shuffling the column. No target values are needed.
 
     **Examples**
 
@@ -214,7 +226,7 @@ def explain(
 
 @app.command()
 def info(model: ModelArgument) -> None:
-    """Print what a model file says about itself; its arrays are not loaded.
+    """Print the model, columns, classes and parameters in a model file, without loading its arrays.
 
     **Example**
 
@@ -230,10 +242,10 @@ def info(model: ModelArgument) -> None:
 @app.command()
 def demo(
     folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="Where the demo's files go.")
+        str, typer.Argument(metavar="FOLDER", help="Folder for the demo's files.")
     ] = "rfrboost-demo",
 ) -> None:
-    """Make a table, then evaluate, fit, predict and explain, showing each command.
+    """Make up a table, then evaluate, fit, predict and explain, showing each command.
 
     **Example**
 

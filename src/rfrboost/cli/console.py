@@ -1,38 +1,76 @@
-"""What people see: sentences and progress on standard error, results on standard output."""
+"""What users see: sentences and progress on standard error, results on standard output.
+
+A failure that a user can do something about is a :class:`CommandError`, whose message is a whole
+sentence. :mod:`rfrboost.cli.run` prints it and sets the exit code. Text from files passes through
+:func:`printable` before it reaches a terminal.
+"""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-
-from rfrboost.cli.errors import printable
-
-# In a pipe, how often to say how far a long command is.
-SECONDS = 10.0
-# Wide enough that no table is ever cut where nobody can see it.
+# Seconds between two lines of progress where standard error is not a terminal.
+PROGRESS_SECONDS = 10.0
+# Characters in a line of a table that is not printed on a terminal: more than any table needs, so
+# that none is cut.
 PIPE_WIDTH = 1000
 
+#: called with the number of units done since the last call
 Advance = Callable[[int], None]
 
 
+class CommandError(Exception):
+    """A failure that one sentence explains; the exit code is 1."""
+
+
+class WrongUsageError(CommandError):
+    """Arguments that do not fit together; the exit code is 2."""
+
+
+def one_line(error: BaseException) -> str:
+    """The message of an error as one line of printable text."""
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this table."
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}."
+    return printable(" ".join(str(error).split())) or type(error).__name__
+
+
+def printable(text: str) -> str:
+    """Replace control characters, which could change the state of a terminal."""
+    return "".join(c if c.isprintable() else "�" for c in text)
+
+
+def listed(names: list[str], most: int = 8) -> str:
+    """Names separated by commas; after ``most`` of them only how many more there are."""
+    shown = ", ".join(printable(name) for name in names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """A number with its noun: "1 row", "2,000 rows"."""
+    return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
+
+
+def duration(seconds: float) -> str:
+    """A number of seconds for a sentence, in minutes from 100 seconds on."""
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+
+
 def say(sentence: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     print(sentence, file=sys.stderr, flush=True)
 
 
 def on_terminal() -> bool:
-    """Whether somebody watches standard error."""
+    """Whether standard error is a terminal."""
     return sys.stderr.isatty()
 
 
 @contextmanager
 def line_cleared() -> Iterator[None]:
-    """Let others draw a bar on the terminal's last line, which is empty again afterwards."""
+    """Clear the terminal's last line at the end, where a fit may have drawn a progress bar."""
     try:
         yield
     finally:
@@ -42,10 +80,16 @@ def line_cleared() -> Iterator[None]:
 
 @contextmanager
 def progress(task: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """A function to call with how much more is done: a bar on a terminal, lines in a pipe."""
+    """Show progress: a bar on a terminal, a line every few seconds elsewhere.
+
+    ``total`` is None if the number of units is not known in advance.
+    """
     if not on_terminal():
-        yield plain_lines(task, total, unit)
+        yield progress_lines(task, total, unit)
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -58,22 +102,30 @@ def progress(task: str, total: int | None, unit: str) -> Iterator[Advance]:
         yield lambda more: bar.advance(number, more)
 
 
-def plain_lines(task: str, total: int | None, unit: str) -> Advance:
-    """Progress as lines, one every few seconds."""
-    done, said = 0, time.monotonic()
+def progress_lines(task: str, total: int | None, unit: str) -> Advance:
+    """Print progress as lines, at most one every ``PROGRESS_SECONDS``."""
+    done = 0
+    printed = time.monotonic()
 
     def advance(more: int) -> None:
-        nonlocal done, said
+        nonlocal done, printed
         done += more
-        if time.monotonic() - said >= SECONDS:
+        if time.monotonic() - printed >= PROGRESS_SECONDS:
             say(f"{task}: {done:,}{f' of {total:,}' if total else ''} {unit}.")
-            said = time.monotonic()
+            printed = time.monotonic()
 
     return advance
 
 
 def show_table(titles: list[str], rows: list[list[str]]) -> None:
-    """A table on standard output: its first column is text, as is one without a title."""
+    """Print a table on standard output.
+
+    The first column and columns without a title are aligned left, as text; others right.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     console = Console(file=sys.stdout, width=width, markup=False, highlight=False)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -82,8 +134,3 @@ def show_table(titles: list[str], rows: list[list[str]]) -> None:
     for row in rows:
         table.add_row(*map(printable, row))
     console.print(table)
-
-
-def in_words(seconds: float) -> str:
-    """A duration."""
-    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"

@@ -1,4 +1,4 @@
-"""``rfrboost demo``: the other commands in turn, on a table made up for it."""
+"""``rfrboost demo``: the other commands, one after another, on a made-up table."""
 
 import shlex
 from pathlib import Path
@@ -14,18 +14,24 @@ from rfrboost.cli.info import info
 from rfrboost.cli.output import table_writer
 from rfrboost.cli.predict import predict
 
-ROWS, NEW_ROWS = 300, 8
+ROWS = 300
+NEW_ROWS = 8
 
 
 def demo(folder: str) -> None:
-    """Write a table and walk through it."""
+    """Write a table of flats to a folder and run every command on it."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    known, new, model = (str(place / name) for name in ("flats.csv", "new.csv", "flats.rfrboost"))
+    known = str(place / "flats.csv")
+    new = str(place / "new.csv")
+    model = str(place / "flats.rfrboost")
     flats = made_up_flats(ROWS + NEW_ROWS, np.random.default_rng(0))
     write_csv(known, flats[:ROWS])
     write_csv(new, flats[ROWS:].drop(columns="rent"))
-    say(f"Wrote {known}, {ROWS} flats with holes, text and dates, and {new}, {NEW_ROWS} more.")
+    say(
+        f"Wrote {known} ({ROWS} flats with missing values, text and dates) and {new} "
+        f"({NEW_ROWS} flats without rent)."
+    )
     announce("evaluate", known, "--target", "rent")
     evaluate(known, "rent", None, None, [], 5, None, 0)
     announce("fit", known, "--target", "rent", "--out", model)
@@ -44,7 +50,7 @@ def announce(*words: str) -> None:
 
 
 def made_up_flats(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Flats whose rent depends on size, district, age and season, with a tenth of cells empty."""
+    """Flats whose rent depends on size, district, age and season; a tenth of cells are missing."""
     area = rng.gamma(9, 8, n).round(1)
     district = rng.choice(["harbour", "hill", "market", "station"], n, p=[0.2, 0.2, 0.35, 0.25])
     built = rng.integers(1890, 2024, n).astype(float)
@@ -67,7 +73,7 @@ def made_up_flats(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def write_csv(path: str, frame: pd.DataFrame) -> None:
-    """A frame as a file, with empty cells for holes."""
+    """Write a data frame as CSV, with empty cells for missing values."""
     with table_writer(path) as write:
         write(
             {

@@ -4,13 +4,11 @@ import os
 import time
 from pathlib import Path
 
-from rfrboost.cli.console import in_words, line_cleared, on_terminal, say
-from rfrboost.cli.errors import WrongUsageError
+from rfrboost.cli.console import WrongUsageError, duration, line_cleared, on_terminal, say
 from rfrboost.cli.output import named
-from rfrboost.cli.tasks import Task
+from rfrboost.cli.tables import STANDARD
+from rfrboost.cli.tasks import OUT_OF_FOLD_SCORE, Task
 from rfrboost.cli.training import default_model, estimator_for, read_training
-
-SCORES = {Task.REGRESSION: "R²", Task.CLASSIFICATION: "accuracy"}
 
 
 def fit(
@@ -32,20 +30,19 @@ def fit(
     with line_cleared():
         model.fit(training.frame, training.target.labels)
     seconds = time.monotonic() - began
-    score = getattr(model, "oof_score_", None)
-    if score is not None:
-        name = SCORES[training.target.task]
-        say(f"{name} {score:.4f} on rows that the members predicting them had not seen.")
+    # Fits of fewer than 50 rows have no out-of-fold score.
+    if hasattr(model, "oof_score_"):
+        say(f"Cross-validated {OUT_OF_FOLD_SCORE[training.target.task]}: {model.oof_score_:.3f}")
     with named(path):
         model.set_params(verbose=0).save(path)
     size = os.path.getsize(path) / 1e6
-    say(f"Wrote {path} ({size:.1f} MB) after {in_words(seconds)} of fitting.")
+    say(f"Wrote {path} ({size:.1f} MB) after {duration(seconds)} of fitting.")
 
 
 def check_model_path(path: str) -> None:
-    """Refuse, before the work and not after it, a place where no file can be."""
+    """Refuse a path that cannot be written before the fit, not after it."""
     target = Path(os.path.realpath(path))
-    if path == "-" or (target.exists() and not target.is_file()):
-        raise WrongUsageError(f"A model goes to a file, and --out {path} is none.")
+    if path == STANDARD or (target.exists() and not target.is_file()):
+        raise WrongUsageError(f"--out {path} is not a file; a model can be saved to a file only.")
     if not target.parent.is_dir():
         raise WrongUsageError(f"There is no folder {target.parent} for --out {path}.")

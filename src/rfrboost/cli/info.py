@@ -1,4 +1,4 @@
-"""``rfrboost info``: what a model file says about itself, without loading its arrays."""
+"""``rfrboost info``: what the header of a model file says, without loading its arrays."""
 
 import math
 from pathlib import Path
@@ -12,18 +12,20 @@ from rfrboost import (
     RFRBoostRegressor,
     file_info,
 )
-from rfrboost.cli.errors import CommandError, listed, printable
+from rfrboost.cli.columns import DATES, NUMBERS, TEXT
+from rfrboost.cli.console import CommandError, counted, listed, printable
 from rfrboost.cli.signature import read_signature
 
 ESTIMATORS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (RFRBoostRegressor, RFRBoostClassifier, RFNNRegressor, RFNNClassifier)
 }
-INPUTS = {"numbers": "numbers", "dates": "dates", "words": "categories"}
+#: adjectives for what columns held in fit
+ADJECTIVES = {NUMBERS: "numeric", DATES: "date", TEXT: "categorical"}
 
 
 def info(model: str) -> None:
-    """Print one fact a line."""
+    """Print one fact per line."""
     if not Path(model).exists():
         raise CommandError(f"There is no file {model}.")
     try:
@@ -38,14 +40,14 @@ def info(model: str) -> None:
 
 
 def described(model: str) -> dict[str, str]:
-    """The facts by name."""
+    """The facts, by their names."""
     found = file_info(model)
     numbers = sum(math.prod(array["shape"]) for array in found["arrays"].values())
     lines = {
         "file": f"{model}, {found['bytes'] / 1e6:.2f} MB",
         "model": str(found["estimator"]),
         "written by": f"rfrboost {found['version']}, format {found['format']}",
-        "numbers": f"{numbers:,} in {len(found['arrays']):,} arrays",
+        "arrays": f"{counted(len(found['arrays']), 'array')}, {counted(numbers, 'number')}",
         "columns": columns(model),
     }
     fitted = found["fitted"]
@@ -59,12 +61,12 @@ def described(model: str) -> dict[str, str]:
 
 
 def columns(model: str) -> str:
-    """How many columns there are, of which kinds, and what they are called."""
+    """The number of columns, how many are of each kind, and their names."""
     signature = read_signature(model)
     held = list(signature.held.values())
-    counts = [f"{held.count(kind):,} {word}" for kind, word in INPUTS.items() if kind in held]
+    counts = [f"{held.count(kind):,} {word}" for kind, word in ADJECTIVES.items() if kind in held]
     unused = signature.n_columns - len(held)
-    counts += [f"{unused:,} without variation"] if unused else []
+    counts += [f"{unused:,} not used"] if unused else []
     names = "" if signature.names is None else f": {listed(signature.names, 20)}"
     return f"{signature.n_columns:,} ({', '.join(counts)}){names}"
 

@@ -1,32 +1,36 @@
-"""Results that are written whole or not at all, block by block."""
+"""Tables that commands write, block by block: delimited text, gzipped text or Parquet.
+
+A file appears when it is complete, or what was there before stays.
+"""
 
 import csv
 import errno
 import gzip
 import io
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rfrboost.cli.errors import CommandError, WrongUsageError
-from rfrboost.cli.source import STANDARD
-from rfrboost.cli.tables import is_tabbed
+from rfrboost._files.atomic import atomic_stream
+from rfrboost.cli.console import CommandError, WrongUsageError
+from rfrboost.cli.tables import STANDARD, is_tabbed
 
+#: a block of rows: arrays of equal length by column name
 Columns = dict[str, np.ndarray]
-#: what the name of a table to write may end in, before .gz
+#: the endings that the name of a table to write may have, before .gz
 ENDINGS = ("", ".csv", ".txt", ".tsv", ".tab", ".parquet")
+#: errors of a disk without room, a quota and a limit on the size of files
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Writer(Protocol):
-    """Takes blocks of rows, all with the same columns."""
+    """A function that writes blocks of rows, all with the same columns."""
 
     def __call__(self, columns: Columns) -> None:
         """Write one block; the first may have no rows."""
@@ -34,7 +38,7 @@ class Writer(Protocol):
 
 @contextmanager
 def table_writer(path: str) -> Iterator[Writer]:
-    """Writes a table to a file, as its name says, or as CSV to standard output (``-``)."""
+    """Open a table to write: the name says the format; ``-`` is CSV on standard output."""
     name = path.lower()
     ending = Path(name.removesuffix(".gz")).suffix
     if ending not in ENDINGS or name.endswith(".parquet.gz"):
@@ -50,60 +54,50 @@ def table_writer(path: str) -> Iterator[Writer]:
         try:
             yield text_writer(text, "\t" if is_tabbed(path) else ",")
         finally:
-            # Writes what is left, and keeps the stream open for those who still need it.
+            # Flushes the text, and leaves closing the stream to the stack.
             text.detach()
 
 
 @contextmanager
 def whole_file(path: str) -> Iterator[BinaryIO]:
-    """A stream whose bytes appear under ``path`` when all went well, and nowhere otherwise.
+    """Open a stream whose bytes appear under ``path`` when all went well, and nowhere otherwise.
 
-    The temporary file stands beside it, because a rename is atomic within one file system only.
+    Standard output, devices and pipes cannot be replaced and are written directly.
     """
     if path == STANDARD:
         with named("to standard output"):
             yield sys.stdout.buffer
             sys.stdout.flush()
         return
-    target = Path(os.path.realpath(path))
+    target = Path(path)
     if target.is_dir():
         raise CommandError(f"{path} is a folder; name a file.")
-    if target.exists() and not target.is_file():
-        # A device or a pipe takes what comes.
-        with named(path), open(target, "wb") as stream:
-            yield stream
-        return
-    temporary = target.with_name(f".{uuid4().hex}.tmp")
-    try:
-        with named(path, temporary):
-            with open(temporary, "xb") as stream:
+    with named(path):
+        if target.exists() and not target.is_file():
+            with open(path, "wb") as stream:
                 yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        else:
+            with atomic_stream(path) as stream:
+                yield stream
 
 
 @contextmanager
-def named(path: str, temporary: Path | None = None) -> Iterator[None]:
-    """What the system refuses to write, said of the file that the user named.
+def named(path: str) -> Iterator[None]:
+    """Turn the system's refusal to write ``path`` into a sentence that names it.
 
-    Errors of reading pass through here too, and are left alone.
+    Errors of reading the input pass through here too and are raised as they are.
     """
     try:
         yield
     except OSError as error:
-        about = error.filename in (str(temporary), path)
-        if not about and error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.filename != path and error.errno not in NO_ROOM:
             raise
         reason = error.strerror or str(error)
         raise CommandError(f"Cannot write {path}: {reason[0].lower()}{reason[1:]}.") from error
 
 
 def text_writer(stream: io.TextIOWrapper, separator: str) -> Writer:
-    """Delimited text, the names first; numbers read back as the same numbers."""
+    """Write delimited text with a header; numbers have all digits, so they read back the same."""
     rows = csv.writer(stream, delimiter=separator, lineterminator="\n")
     begun = False
 
@@ -119,7 +113,7 @@ def text_writer(stream: io.TextIOWrapper, separator: str) -> Writer:
 
 @contextmanager
 def parquet_writer(stream: BinaryIO) -> Iterator[Writer]:
-    """A Parquet file, a row group for every block."""
+    """Write a Parquet file with one row group per block; the first block sets the types."""
     with ExitStack() as stack:
         writers: list[pq.ParquetWriter] = []
 

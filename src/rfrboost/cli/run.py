@@ -1,4 +1,8 @@
-"""One command from its words to its exit code, whatever happens on the way."""
+"""Run one command, from its arguments to its exit code, whatever happens in between.
+
+A failure is one sentence on standard error and never a traceback. No temporary file is left, also
+after Ctrl-C or SIGTERM.
+"""
 
 import os
 import signal
@@ -12,22 +16,26 @@ from typer import TyperException
 from typer.main import get_command
 
 from rfrboost.cli.app import app
-from rfrboost.cli.errors import CommandError, WrongUsageError, one_line
+from rfrboost.cli.console import CommandError, WrongUsageError, one_line
 
-FAILED, USAGE = 1, 2
-#: what shells report for a program that Ctrl-C ended
+FAILED = 1
+USAGE = 2
+#: the exit code that shells report for a program ended by Ctrl-C
 INTERRUPTED = 130
+#: shells report 128 plus the number of the signal that ended a program
+SIGNALLED = 128
 
 
 def run(words: list[str]) -> int:
-    """Run a command; a failure is one sentence on standard error, and never a traceback."""
-    with warnings.catch_warnings(), stopped_politely():
+    """Run the command with these arguments and return its exit code."""
+    with warnings.catch_warnings(), exit_on_sigterm():
         warnings.simplefilter("ignore")
         try:
             code = get_command(app)(words, prog_name="rfrboost", standalone_mode=False)
             sys.stdout.flush()
         except BrokenPipeError:
-            return quiet()
+            discard_output()
+            return FAILED
         except KeyboardInterrupt:
             return INTERRUPTED
         except TyperException as error:
@@ -37,23 +45,23 @@ def run(words: list[str]) -> int:
         except (CommandError, ValueError, TypeError, OSError, MemoryError, ImportError) as error:
             return failed(error, FAILED)
         except Exception as error:
-            # A mistake of ours; a user at a shell is still better off with a sentence.
+            # A bug; at a shell, one sentence is still more useful than a traceback.
             kind = type(error).__name__
             return failed(RuntimeError(f"Unexpected {kind}: {one_line(error)}"), FAILED)
     return code if isinstance(code, int) else 0
 
 
 def failed(error: BaseException, code: int) -> int:
-    """Say what went wrong."""
+    """Print what went wrong and return the exit code."""
     print(one_line(error), file=sys.stderr)
     if isinstance(error, OSError):
-        # What standard output could not take must not be tried again at exit.
-        quiet()
+        # Bytes that standard output refused must not be tried again at exit.
+        discard_output()
     return code
 
 
 def usage(error: TyperException) -> int:
-    """Say how a command was called wrongly, and where to read how it is called."""
+    """Print what is wrong with the arguments and which help to read; return the exit code."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "rfrboost"
     sentence = one_line(CommandError(error.format_message())).rstrip(".")
@@ -61,8 +69,8 @@ def usage(error: TyperException) -> int:
     return error.exit_code
 
 
-def quiet() -> int:
-    """Let nothing be written to standard output any more, not even at exit."""
+def discard_output() -> None:
+    """Send standard output to nowhere if it cannot be written, so that exit does not fail."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -71,20 +79,19 @@ def quiet() -> int:
             os.dup2(null, sys.stdout.fileno())
         finally:
             os.close(null)
-    return FAILED
 
 
 @contextmanager
-def stopped_politely() -> Iterator[None]:
-    """Let a request to terminate unwind the command, so that no temporary file is left."""
+def exit_on_sigterm() -> Iterator[None]:
+    """Turn SIGTERM into SystemExit, so that open files are cleaned up."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+        raise SystemExit(SIGNALLED + number)
 
     try:
         before = signal.signal(signal.SIGTERM, stop)
     except ValueError:
-        # Not the main thread: signals are somebody else's there.
+        # Python sets signal handlers in the main thread only.
         yield
         return
     try:

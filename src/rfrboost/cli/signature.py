@@ -1,21 +1,22 @@
-"""What a model wants of a table, and what it gives, as its file says."""
+"""The columns that a model takes, as its file says, without loading the model."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from rfrboost import file_info
-from rfrboost.cli.cells import DATES, NUMBERS, WORDS
-from rfrboost.cli.errors import CommandError, listed
+from rfrboost.cli.columns import DATES, NUMBERS, TEXT
+from rfrboost.cli.console import CommandError, counted, listed
 
-#: what a column held in fit, by the kind of its encoder
-KINDS = {"NumberColumns": NUMBERS, "DateColumn": DATES, "LevelColumn": WORDS}
+#: what a column held in fit, by the kind of its encoder in the file
+KINDS = {"NumberColumns": NUMBERS, "DateColumn": DATES, "LevelColumn": TEXT}
 
 
 @dataclass(frozen=True)
 class Signature:
-    """The columns of a model: how many, their names if it knows any, and what they hold.
+    """The columns of a model: their number, their names if it knows them, and what they held.
 
-    A column that held one value only, or none, is in no encoder and may hold anything.
+    ``held`` maps the place of a column to NUMBERS, DATES or TEXT. It has no entry for a column
+    that the model does not use, which may hold anything.
     """
 
     n_columns: int
@@ -23,31 +24,32 @@ class Signature:
     held: dict[int, str]
 
     def columns(self, present: list[str], table: str) -> list[str]:
-        """Which columns of a table the model takes, in its order."""
+        """The columns of a table that the model takes, in the model's order."""
         if self.names is None:
             if len(present) != self.n_columns:
                 raise CommandError(
-                    f"{table} has {len(present):,} columns, but the model was fitted on "
+                    f"{table} has {counted(len(present), 'column')}, but the model was fitted on "
                     f"{self.n_columns:,} without names."
                 )
             return present
         found = set(present)
         lacking = [name for name in self.names if name not in found]
         if lacking:
-            what = "columns" if len(lacking) > 1 else "column"
-            raise CommandError(f"{table} lacks the {what} {listed(lacking)}.")
+            noun = "columns" if len(lacking) > 1 else "column"
+            raise CommandError(f"{table} lacks the {noun} {listed(lacking)}.")
         return self.names
 
     def kinds(self, columns: list[str]) -> dict[str, str]:
-        """What every column held in fit, where that matters."""
+        """What each column that the model uses held in fit, by its name in the table."""
         return {columns[j]: kind for j, kind in self.held.items()}
 
 
 def read_signature(path: str) -> Signature:
     """The signature of a model file."""
     fitted: dict[str, Any] = file_info(path)["fitted"]
-    n_columns, encoder = fitted["n_features_in"], fitted.get("encoder")
+    n_columns = fitted["n_features_in"]
     names = fitted["feature_names_in"]
+    encoder = fitted.get("encoder")
     if encoder is None:
         return Signature(n_columns, names, dict.fromkeys(range(n_columns), NUMBERS))
     held = {}

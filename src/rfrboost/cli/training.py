@@ -1,19 +1,41 @@
-"""A table and its label, ready to be learned from; the unfitted estimator of a task."""
+"""A table as training data: its inputs, its labels, the task, and an estimator for that task.
+
+If the user does not name the task, the target column decides: text, truth values and up to ten
+different whole numbers are classes, other numbers are a regression target. Rows without a label
+are left out. Both are reported on standard error.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as types
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
-from rfrboost.cli.console import say
-from rfrboost.cli.errors import CommandError, listed
-from rfrboost.cli.frames import training_frame
-from rfrboost.cli.labels import Target, read_target
-from rfrboost.cli.tables import open_table
+from rfrboost.cli.columns import (
+    NUMERIC,
+    TEXTUAL,
+    BadCellError,
+    Cells,
+    categories_as_text,
+    is_any,
+    is_text,
+    odd_cell,
+    to_numbers,
+    to_text,
+    training_frame,
+)
+from rfrboost.cli.console import CommandError, counted, listed, printable, say
+from rfrboost.cli.tables import STANDARD, open_table
 from rfrboost.cli.tasks import Task
 
+# Up to ten different whole numbers are classes: grades and digits are, counts mostly have more.
+MOST_CLASSES = 10
+#: whole numbers without leading zeros, which come back from int64 as they were written
+WHOLE = r"^(0|-?[1-9]\d{0,17})$"
 ESTIMATORS = {
     Task.REGRESSION: RFRBoostRegressor,
     Task.CLASSIFICATION: RFRBoostClassifier,
@@ -21,8 +43,17 @@ ESTIMATORS = {
 
 
 @dataclass(frozen=True)
+class Target:
+    """The task, the labels of the rows that have one, and which rows these are (a mask)."""
+
+    task: Task
+    labels: np.ndarray
+    present: np.ndarray
+
+
+@dataclass(frozen=True)
 class Training:
-    """Inputs, and what is to be predicted from them."""
+    """The inputs of all rows that have a label, and their target."""
 
     frame: pd.DataFrame
     target: Target
@@ -31,11 +62,11 @@ class Training:
     def size(self) -> str:
         """Rows and columns, for a sentence."""
         rows, columns = self.frame.shape
-        return f"{rows:,} rows, {columns:,} column{'s' * (columns != 1)}"
+        return f"{counted(rows, 'row')}, {counted(columns, 'column')}"
 
 
 def read_training(path: str, target: str, task: Task | None, drop: list[str]) -> Training:
-    """The rows of a table that have a label."""
+    """Read a table and keep the rows that have a label."""
     with open_table(path) as table:
         absent = [name for name in [target, *drop] if name not in table.columns]
         if absent:
@@ -44,7 +75,7 @@ def read_training(path: str, target: str, task: Task | None, drop: list[str]) ->
                 f"{listed(table.columns)}."
             )
         if table.ignored:
-            say(f"Left out {listed(table.ignored)}, which only names the rows.")
+            say(f"Ignored {listed(table.ignored)}, which only names the rows.")
         inputs = [name for name in table.columns if name not in {target, *drop}]
         if not inputs:
             raise CommandError(f"{table.name} has no column to predict {target!r} from.")
@@ -57,10 +88,127 @@ def read_training(path: str, target: str, task: Task | None, drop: list[str]) ->
 def estimator_for(
     task: Task, seed: int, max_seconds: float | None, verbose: bool
 ) -> RFRBoostRegressor | RFRBoostClassifier:
-    """The automatic model."""
+    """The automatic model for a task, not fitted yet."""
     return ESTIMATORS[task](random_state=seed, max_seconds=max_seconds, verbose=int(verbose))
 
 
 def default_model(path: str) -> str:
-    """Where the model of a table goes if nobody says: beside us, called like the table."""
-    return f"{Path(path).name.split('.')[0] if path != '-' else 'model'}.rfrboost"
+    """The default model file of a table: its name with .rfrboost, in the current folder."""
+    return f"{Path(path).name.split('.')[0] if path != STANDARD else 'model'}.rfrboost"
+
+
+# The target column.
+
+
+def read_target(column: Cells, name: str, wanted: Task | None) -> Target:
+    """The labels in a column; reports the task and how many rows are left out."""
+    cells = categories_as_text(column)
+    if types.is_dictionary(cells.type):
+        cells = cells.cast(cells.type.value_type)
+    if not is_any(cells.type, (*TEXTUAL, *NUMERIC)):
+        raise CommandError(f"Column {name!r} has type {cells.type}, which cannot be predicted.")
+    present = labelled_rows(cells, wanted)
+    if not present.any():
+        raise CommandError(f"Column {name!r} is empty, so there is nothing to learn.")
+    if not present.all():
+        absent = int((~present).sum())
+        say(f"Left out {absent:,} of {len(present):,} rows without a value of {printable(name)!r}.")
+    kept = cells.filter(pa.array(present))
+    declared = types.is_dictionary(column.type) or types.is_boolean(column.type)
+    task, why = (wanted, "as requested") if wanted else detected(kept, name, declared)
+    say(f"Task: {task} ({why})")
+    return Target(task, label_values(kept, name, task), present)
+
+
+def labelled_rows(cells: Cells, wanted: Task | None) -> np.ndarray:
+    """A mask of the rows that have a label."""
+    if not is_text(cells.type):
+        return as_numpy(pc.invert(pc.is_null(cells, nan_is_null=True)))
+    if wanted != Task.CLASSIFICATION:
+        try:
+            # Among numbers there are more spellings of a missing value.
+            return as_numpy(pc.is_valid(to_numbers(cells)))
+        except BadCellError:
+            pass
+    return as_numpy(pc.is_valid(to_text(cells)))
+
+
+def detected(cells: Cells, name: str, declared: bool) -> tuple[Task, str]:
+    """The task and the reason; ``declared`` if the file's type of the column means classes."""
+    different = len(pc.unique(to_text(cells) if is_text(cells.type) else cells))
+    is_words = is_text(cells.type) and not is_numeric_text(cells)
+    if is_words and not declared:
+        check_classes(cells, name, different)
+    if is_words or declared:
+        return Task.CLASSIFICATION, counted(different, "class", "classes")
+    # Floating-point columns are numbers, unless they contain at most two whole numbers, such as 0
+    # and 1: then missing values may be why they are floating-point.
+    most = 2 if types.is_floating(cells.type) else MOST_CLASSES
+    if different <= most and all_whole(cells):
+        values = counted(different, "different whole number")
+        return Task.CLASSIFICATION, (
+            f"{printable(name)!r} contains {values}; use --task regression to predict a number"
+        )
+    return Task.REGRESSION, f"{printable(name)!r} contains numbers"
+
+
+def check_classes(cells: Cells, name: str, different: int) -> None:
+    """Refuse text that looks like numbers with a mistake, or like free text."""
+    odd = odd_cell(cells)
+    if odd is not None and different > MOST_CLASSES:
+        raise CommandError(
+            f"Column {name!r} contains numbers, but {odd.text!r} in row {odd.position + 1:,} of "
+            "those with a label: correct it, or use --task classification."
+        )
+    if different > max(len(cells) / 2, MOST_CLASSES):
+        raise CommandError(
+            f"Column {name!r} contains {different:,} different words in {len(cells):,} rows, too "
+            "many to be classes; use --task classification if they are."
+        )
+
+
+def is_numeric_text(cells: Cells) -> bool:
+    """Whether all cells are numbers."""
+    try:
+        to_numbers(cells)
+    except BadCellError:
+        return False
+    return True
+
+
+def all_whole(cells: Cells) -> bool:
+    """Whether all numbers are whole, also those written as 1.0."""
+    if is_text(cells.type):
+        found = as_numpy(to_numbers(cells))
+    else:
+        found = as_numpy(cells.cast(pa.float64(), safe=False))
+    return bool((found == np.floor(found)).all())
+
+
+def is_whole(cells: Cells) -> bool:
+    """Whether all cells are whole numbers and written as such."""
+    return bool(pc.all(pc.match_substring_regex(to_text(cells), WHOLE)).as_py())
+
+
+def label_values(cells: Cells, name: str, task: Task) -> np.ndarray:
+    """The labels as the estimators take them; classes are spelled as in the table."""
+    if task == Task.CLASSIFICATION:
+        if is_text(cells.type):
+            cells = to_text(cells)
+            return as_numpy(cells.cast(pa.int64()) if is_whole(cells) else cells)
+        whole = types.is_floating(cells.type) and pc.all(pc.equal(pc.floor(cells), cells)).as_py()
+        return as_numpy(cells.cast(pa.int64()) if whole else cells)
+    if not is_text(cells.type):
+        return as_numpy(cells.cast(pa.float64(), safe=False))
+    try:
+        return as_numpy(to_numbers(cells))
+    except BadCellError as bad:
+        raise CommandError(
+            f"Column {name!r} should contain numbers, but row {bad.position + 1:,} of those with a "
+            f"label contains {printable(bad.text)!r}."
+        ) from bad
+
+
+def as_numpy(cells: Cells) -> np.ndarray:
+    """A column as an array; text as objects."""
+    return np.asarray(cells.to_numpy())

@@ -1,12 +1,13 @@
-"""Looking into fitted models: importances and finished figures, each by one call.
+"""Importances and figures of fitted models, one function call each.
 
-What is computed needs nothing but the package; figures need matplotlib
-(``pip install 'rfrboost[plot]'``). Every ``plot_`` function returns a display with the numbers it
-drew, ``ax_`` and ``figure_``, and draws into ``ax`` if given one.
+Every ``plot_`` function needs matplotlib (``pip install 'rfrboost[plot]'``). It draws into ``ax``
+if one is given, and into a new figure otherwise. It returns a display: the numbers that were
+drawn, ``ax_`` and ``figure_``. The other functions need nothing beyond the package.
 
 The models are scikit-learn estimators, so scikit-learn's ``permutation_importance``,
-``partial_dependence`` and ``PartialDependenceDisplay`` and shap's explainers take them as they
-are, data frames with categories included.
+``partial_dependence`` and ``PartialDependenceDisplay`` work with them, also on data frames with
+categories. Of shap's explainers, ``KernelExplainer(model.predict, X)`` takes any data frame;
+``Exact`` and ``Permutation`` take ``model.predict`` and tables of numbers.
 """
 
 from rfrboost.inspection._calibration import (

@@ -1,4 +1,9 @@
-"""Importances: which columns of the table the model responds to."""
+"""Importances by column of the table, and their bar chart.
+
+An automatic fit has ``feature_importances_``. For a single network the same formula is applied to
+input gradients at given rows. Gradients are local: a steep step in a narrow range can outweigh a
+column that matters everywhere. Check with ``sklearn.inspection.permutation_importance``.
+"""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -6,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rfrboost.inspection._look import COLOURS, INK, heading, panels, plain, text
+from rfrboost._auto.importances import gradient_shares
 from rfrboost.inspection._models import column_names, method_of
+from rfrboost.inspection._style import COLOURS, INK, heading, panels, plain, text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,22 +22,23 @@ if TYPE_CHECKING:
 def importances(model: Any, X: Any = None) -> dict[str, float]:
     """Each column's share of the mean squared input gradient, largest first.
 
-    The gradient is taken in units of the columns' standard deviations, and the shares add up to 1.
-    A column of the table counts with all that was made of it: the indicators of a category, the
-    parts of a date, and whether a value is missing. Categories are differentiated as if they were
-    numbers, so ``sklearn.inspection.permutation_importance``, which costs more, is the check.
+    Columns are measured in their standard deviations, and the shares add up to 1. A column of the
+    table counts with everything that it was encoded as: the indicators of a category, the parts of
+    a date, and whether a value is missing. Categories are differentiated as if they were numbers.
+    ``sklearn.inspection.permutation_importance`` takes longer and is a good check.
 
     Parameters
     ----------
     model : RFRBoostRegressor, RFRBoostClassifier, RFNNRegressor or RFNNClassifier
-        A fitted model. Automatic fits know their importances from the training rows.
+        A fitted model. An automatic fit has computed its importances at training rows.
     X : array-like of shape (n_samples, n_features_in), optional
-        For a single network, which does not: the rows to take gradients at.
+        Needed for a single network: the rows at which gradients are taken. All columns must be
+        numbers without missing values.
 
     Returns
     -------
     dict of column name to share
-        ``pandas.Series(importances(model))`` keeps the order.
+        In decreasing order, which ``pandas.Series(importances(model))`` keeps.
 
     Examples
     --------
@@ -45,53 +52,50 @@ def importances(model: Any, X: Any = None) -> dict[str, float]:
     check_is_fitted(model)
     shares = getattr(model, "feature_importances_", None)
     if shares is None:
-        shares = gradient_shares(model, X)
+        shares = shares_at(model, X)
     names = column_names(model)
-    # Equal shares stay in the order of the table.
+    # A stable sort keeps equal shares in the order of the table.
     order = np.argsort(-shares, kind="stable")
     return {names[j]: float(shares[j]) for j in order}
 
 
-def gradient_shares(model: Any, X: Any) -> np.ndarray:
-    """The shares of the columns of X, from gradients at its rows."""
+def shares_at(model: Any, X: Any) -> np.ndarray:
+    """The shares of a single network's columns, from gradients at the rows of X."""
     input_gradient = method_of(model, "input_gradient")
     if X is None:
         raise ValueError(
-            f"This {type(model).__name__} has no feature_importances_: pass X, the rows to take "
-            "input gradients at."
+            f"This {type(model).__name__} has no feature_importances_: pass X, the rows at which "
+            "to take input gradients."
         )
     gradient = input_gradient(X)
     deviation = np.std(numbers_of(X), axis=0)
-    gradient = gradient.reshape(*gradient.shape[:2], -1) * deviation[:, None]
-    shares = np.square(gradient / (np.abs(gradient).max() or 1.0)).sum(axis=(0, 2))
-    return shares / (shares.sum() or 1.0)
+    return gradient_shares(gradient.reshape(*gradient.shape[:2], -1), deviation)
 
 
 def numbers_of(X: Any) -> np.ndarray:
-    """X as finite numbers, or a sentence saying what has importances of any table."""
+    """X as finite numbers; other tables are refused."""
     try:
         numbers = np.asarray(X, dtype=float)
     except (TypeError, ValueError):
         numbers = np.array(np.nan)
     if not np.isfinite(numbers).all():
         raise ValueError(
-            "Gradients at rows of X say how much its columns matter only where all of them are "
-            "numbers without holes. An automatic fit of at least 50 rows has importances of any "
-            "table."
+            "X must contain only numbers, without missing values, to compute importances of a "
+            "single network. An automatic fit of at least 50 rows has importances for any table."
         )
     return numbers
 
 
 @dataclass
 class ImportancesDisplay:
-    """Shares by column, and their bar chart."""
+    """Importances by column (``shares``), and their bar chart."""
 
     shares: dict[str, float]
     ax_: Any = field(default=None, repr=False)
     figure_: Any = field(default=None, repr=False)
 
     def plot(self, top: int = 15, ax: "Axes | None" = None) -> "ImportancesDisplay":
-        """Draw the ``top`` columns, and say what all others have together."""
+        """Draw the ``top`` largest shares, and write the sum of all others above them."""
         values = 100 * np.array(list(self.shares.values()))
         names = [text(name) for name in list(self.shares)[:top]]
         (ax,) = panels(ax, (8, 1.4 + 0.3 * len(names)))
@@ -106,27 +110,28 @@ class ImportancesDisplay:
         heading(ax, "Which columns the model responds to", rest)
         plain(ax, "x")
         ax.tick_params(axis="y", length=0)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
 
 
 def plot_importances(
     model: Any, X: Any = None, *, top: int = 15, ax: "Axes | None" = None
 ) -> ImportancesDisplay:
-    """A bar chart of :func:`importances`.
+    """Draw a bar chart of :func:`importances`.
 
     Parameters
     ----------
     model, X
         As for :func:`importances`.
     top : int, default=15
-        How many columns get a bar of their own.
+        The number of columns that are drawn; the sum of all others is written above the bars.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw into; a new figure by default.
 
     Returns
     -------
     ImportancesDisplay
-        With ``shares``, ``ax_`` and ``figure_``.
+        ``shares``, ``ax_`` and ``figure_``.
     """
     return ImportancesDisplay(importances(model, X)).plot(top, ax)

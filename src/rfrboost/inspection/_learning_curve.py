@@ -1,4 +1,8 @@
-"""The learning curve: the loss after every layer, as the fit recorded it."""
+"""The learning curve: the loss after every layer, as ``history_`` recorded it.
+
+It shows the boosted families only: linear and kernel members have no layers. The score of the
+whole ensemble is ``oof_score_``.
+"""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -7,23 +11,25 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from rfrboost.inspection._look import COLOURS, INK, MARKERS, heading, panels, plain
 from rfrboost.inspection._models import is_automatic
+from rfrboost.inspection._style import COLOURS, INK, MARKERS, heading, panels, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: the families of boosted members, in the order in which they are fitted
+#: the names of the boosted families in figures, in the order in which they are fitted
 FAMILIES = {"swim": "dense features", "sparse": "sparse features"}
-# The axis of losses spans at least this share of them.
+# The vertical axis spans at least this share of the largest loss, so that a nearly flat curve
+# looks flat.
 LEAST_RANGE = 0.1
 
 
 @dataclass
 class LearningCurveDisplay:
-    """The loss by family after layers 1, 2, …; a single network is one family.
+    """The loss after layers 1, 2, … of each family; a single network is one family.
 
-    ``measure`` says what is measured: squared error as its root, in the units of y.
+    ``curves`` maps the name of a family to its losses, and ``measure`` names the loss. Squared
+    error is shown as its root, in the units of y.
     """
 
     curves: dict[str, np.ndarray]
@@ -32,7 +38,7 @@ class LearningCurveDisplay:
     figure_: Any = field(default=None, repr=False)
 
     def plot(self, subtitle: str = "", ax: "Axes | None" = None) -> "LearningCurveDisplay":
-        """Draw a line for every family, with the value that it ends at."""
+        """Draw a line for every family; the legend has its last value."""
         (ax,) = panels(ax, (8, 4.5))
         for k, (family, losses) in enumerate(self.curves.items()):
             layers = np.arange(1, len(losses) + 1)
@@ -45,7 +51,6 @@ class LearningCurveDisplay:
                 label=f"{family}: {losses[-1]:.4g} at layer {len(losses)}",
             )
         ax.set(xlabel="layer", ylabel=self.measure)
-        # A curve that is nearly flat should look flat.
         low, high = ax.get_ylim()
         room = max(0.0, LEAST_RANGE * abs(high) - (high - low)) / 2
         ax.set_ylim(low - room, high + room)
@@ -53,31 +58,35 @@ class LearningCurveDisplay:
         ax.legend(frameon=False, labelcolor=INK)
         heading(ax, "Learning curve", subtitle)
         plain(ax, "y")
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
 
 
 def plot_learning_curve(model: Any, *, ax: "Axes | None" = None) -> LearningCurveDisplay:
-    """The loss after every layer: held-out by family for automatic fits, else on training rows.
+    """Draw the loss after every layer.
+
+    For an automatic fit it is the loss on held-out rows, one curve per family; for a single
+    network the loss on training rows.
 
     Parameters
     ----------
     model : RFRBoostRegressor or RFRBoostClassifier
         A fitted model.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw into; a new figure by default.
 
     Returns
     -------
     LearningCurveDisplay
-        With ``curves``, ``measure``, ``ax_`` and ``figure_``.
+        ``curves``, ``measure``, ``ax_`` and ``figure_``.
     """
     check_is_fitted(model)
     history = getattr(model, "history_", None)
     if not history:
         raise ValueError(
-            f"This {type(model).__name__} has no layers to draw a learning curve of; an automatic "
-            "fit keeps none where none lowered the held-out loss of its linear start."
+            f"This {type(model).__name__} has no layers, so there is no learning curve. An "
+            "automatic fit keeps none if no layer lowered the held-out loss."
         )
     rows = "held-out rows" if is_automatic(model) else "training rows"
     rooted = not is_classifier(model) and getattr(model, "loss", None) == "squared_error"
@@ -90,7 +99,7 @@ def plot_learning_curve(model: Any, *, ax: "Axes | None" = None) -> LearningCurv
 
 
 def measure_of(model: Any, rooted: bool) -> str:
-    """What the losses are, in words."""
+    """The name of the loss; ``rooted`` if the square root of squared error is shown."""
     if rooted:
         return "root mean squared error, in units of y"
     if is_classifier(model):
@@ -100,7 +109,7 @@ def measure_of(model: Any, rooted: bool) -> str:
 
 
 def family_names(model: Any) -> list[str]:
-    """The families that the model's parameters ask for, in the order of their fits."""
+    """The names of the families that the model's parameters ask for, in the order of fitting."""
     features = getattr(model, "features", "auto")
     if not is_automatic(model):
         return ["the network"]
@@ -112,11 +121,11 @@ def family_names(model: Any) -> list[str]:
 
 
 def by_family(history: list[dict[str, float]], names: list[str]) -> dict[str, np.ndarray]:
-    """The losses of every family; a new one begins where layers are counted from 1 again."""
+    """The losses of every family; in the history a new family begins at each layer 1."""
     begins = [i for i, record in enumerate(history) if record["layer"] == 1]
     ends = [*begins[1:], len(history)]
     if len(begins) != len(names):
-        # A family whose layers never helped leaves no record, and none says whose it is.
+        # A family that kept no layer is not in the history, which does not name families.
         names = [f"family {k}" for k in range(1, len(begins) + 1)]
     return {
         name: np.array([record["loss"] for record in history[begin:end]])

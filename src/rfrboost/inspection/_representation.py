@@ -1,4 +1,7 @@
-"""The representation Φ_t layer by layer, in the plane."""
+"""The representation Φ_t of some rows, layer by layer, as point clouds in the plane.
+
+For single networks only. In an ensemble Φ consists of the members' predictions.
+"""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -7,7 +10,8 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from rfrboost.inspection._look import (
+from rfrboost.inspection._models import is_automatic
+from rfrboost.inspection._style import (
     COLOURS,
     INK,
     MARKERS,
@@ -18,24 +22,24 @@ from rfrboost.inspection._look import (
     panels,
     text,
 )
-from rfrboost.inspection._models import is_automatic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# A panel for each layer up to so many; of more, so many evenly spread ones.
+# The most panels; a network with more layers shows this many of them, evenly spaced.
 MOST_PANELS = 4
-# What lies beyond these quantiles, and a margin, must not shrink the rest.
+# The axes span these quantiles and a margin, so that outliers do not shrink the rest.
 VIEW = (0.003, 0.997)
 
 
 @dataclass
 class RepresentationDisplay:
-    """The rows in the plane after some layers, their labels, and the score that each layer has.
+    """The rows in the plane after some layers, their labels, and the score after each layer.
 
-    ``clouds`` (layer → array (n, 2)) are Φ_t itself if it has two columns, else the plane of it
-    that the head reads most from, turned so that rows move as little as possible from panel to
-    panel. ``axis`` says what the first coordinate is, if it means anything by itself.
+    ``clouds`` maps a layer to an array (n, 2). It is Φ_t itself if Φ_t has two columns, otherwise
+    its projection on the plane that the outputs depend on most, rotated so that rows move as
+    little as possible from panel to panel. ``axis`` labels the first coordinate, if it has a
+    meaning.
     """
 
     clouds: dict[int, np.ndarray]
@@ -55,11 +59,11 @@ class RepresentationDisplay:
             points = self._draw(panel, self.clouds[t])
             heading(panel, layer_name(t), f"{measure} {self.scores[t]:.3f}")
             panel.set_xlabel(self.axis)
-        last, figure = drawn[-1], drawn[0].figure
+        figure = drawn[0].figure
         if self.classes is None:
             figure.colorbar(points, ax=drawn, label="y", shrink=0.8, pad=0.02)
         else:
-            last.legend(
+            drawn[-1].legend(
                 loc="upper left",
                 bbox_to_anchor=(1.0, 1.04),
                 frameon=False,
@@ -67,11 +71,12 @@ class RepresentationDisplay:
                 markerscale=1.8,
                 handletextpad=0.2,
             )
-        self.ax_, self.figure_ = np.array(drawn), figure
+        self.ax_ = np.array(drawn)
+        self.figure_ = figure
         return self
 
     def _draw(self, panel: "Axes", cloud: np.ndarray) -> Any:
-        """The points of one layer; returns what a colour bar can be made of."""
+        """Draw the points of one layer; for regression, return them for the colour bar."""
         x, y = cloud.T
         look: dict[str, Any] = {"s": 14, "linewidths": 0, "alpha": 0.75, "rasterized": True}
         points = None
@@ -83,9 +88,10 @@ class RepresentationDisplay:
             colour = COLOURS[k % len(COLOURS)]
             panel.scatter(x[own], y[own], color=colour, label=text(label), **look)
         low, high = np.quantile(cloud, VIEW, axis=0)
-        middle, half = (low + high) / 2, 0.58 * np.maximum(high - low, 1e-12)
+        middle = (low + high) / 2
+        half = 0.58 * np.maximum(high - low, 1e-12)
         if not self.axis:
-            # Both axes alike, so that distances are those of the representation.
+            # Equal axes, so that distances are those of the representation.
             half[:] = half.max()
         panel.set(xlim=(middle[0] - half[0], middle[0] + half[0]), xticks=[])
         panel.set(ylim=(middle[1] - half[1], middle[1] + half[1]), yticks=[], box_aspect=1)
@@ -94,46 +100,48 @@ class RepresentationDisplay:
 
 
 def layer_name(t: int) -> str:
-    """A panel's title."""
+    """The title of a panel."""
     return "$\\Phi_0$: the start" if t == 0 else f"$\\Phi_{{{t}}}$: layer {t}"
 
 
 def plot_representation(
     model: Any, X: Any, y: Any, *, ax: "Axes | None" = None
 ) -> RepresentationDisplay:
-    """Φ_t of some rows after each layer of a single network, coloured by label.
+    """Draw Φ_t of some rows after the layers of a single network, coloured by label.
 
     Parameters
     ----------
     model : RFRBoostRegressor or RFRBoostClassifier with n_layers a number, or an RFNN
-        A fitted single network; an automatic fit's Φ are its members' predictions.
+        A fitted single network.
     X, y : array-like of shapes (n_samples, n_features_in) and (n_samples,)
-        Rows, at most 4,000 of which are drawn, and their labels or targets.
+        Rows and their labels or targets; at most 4,000 rows are drawn.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw into; a new figure by default.
 
     Returns
     -------
     RepresentationDisplay
-        With ``clouds``, ``scores``, ``labels``, ``ax_`` and ``figure_``.
+        ``clouds``, ``scores``, ``labels``, ``ax_`` and ``figure_``.
     """
     check_is_fitted(model)
     if is_automatic(model):
         raise ValueError(
-            "The representation of an automatic fit is its members' predictions, not a chain of "
-            "layers: set n_layers to a number for a network whose layers can be drawn."
+            "An automatic fit is an ensemble and has no single representation to draw: set "
+            "n_layers to a number for a single network."
         )
     check_consistent_length(X, y)
-    # The model's own check says what is wrong with X; names of columns matter no more after it.
+    # Predicting first lets the model check X, including the names of its columns.
     scores = staged_scores(model, X, y)
-    X, y = check_array(X), np.asarray(y)
+    X = check_array(X)
+    y = np.asarray(y)
     if y.ndim > 1:
-        raise ValueError("y has several columns, and points have one colour.")
+        raise ValueError("y has several columns, but points can be coloured by one only.")
     if len(y) > MOST_POINTS:
         shown = np.random.default_rng(0).choice(len(y), MOST_POINTS, replace=False)
-        X, y = X[shown], y[shown]
+        X = X[shown]
+        y = y[shown]
     chosen = set(spread(len(scores)))
-    # Rows are (φ, 1) in one array that the next layer overwrites, hence the copies.
+    # The network yields (φ, 1) in one array that the next layer overwrites, hence the copies.
     staged = enumerate(zip(model.network_.staged(X), model.network_.heads, strict=True))
     phis = {t: (phi[:, :-1].copy(), head.W) for t, (phi, head) in staged if t in chosen}
     clouds = flattened(phis)
@@ -153,13 +161,13 @@ def staged_scores(model: Any, X: Any, y: Any) -> dict[int, float]:
 
 
 def spread(n_stages: int) -> list[int]:
-    """The stages to draw: all, or some from the first to the last."""
+    """The stages to draw: all, or MOST_PANELS evenly spaced ones with the first and the last."""
     places = np.linspace(0, n_stages - 1, min(n_stages, MOST_PANELS))
     return [int(t) for t in places.round()]
 
 
 def flattened(phis: dict[int, tuple[np.ndarray, np.ndarray]]) -> dict[int, np.ndarray]:
-    """Every Φ_t, given with its head's W_t, in the plane."""
+    """Every Φ_t (n, D) in the plane (n, 2); each is given with W_t (D, d) of its head."""
     clouds: dict[int, np.ndarray] = {}
     before: np.ndarray | None = None
     for t, (phi, W) in phis.items():
@@ -175,10 +183,10 @@ def flattened(phis: dict[int, tuple[np.ndarray, np.ndarray]]) -> dict[int, np.nd
 
 
 def head_plane(phi: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Two orthonormal directions (D, 2) of centred rows of Φ: those that move the outputs most.
+    """Two orthonormal directions (D, 2) in which centred rows of Φ change the outputs most.
 
-    A head of one output has one direction, in which its prediction rises; the second is then
-    where Φ varies most beside it.
+    With one output, the first is the direction in which the prediction increases. The second is
+    then the direction orthogonal to it in which Φ varies most.
     """
     if W.shape[1] > 1:
         W = W @ np.linalg.svd(phi @ W, full_matrices=False)[2][:2].T
@@ -190,11 +198,12 @@ def head_plane(phi: np.ndarray, W: np.ndarray) -> np.ndarray:
 
 
 def turn(plane: np.ndarray, before: np.ndarray, fixed: bool) -> np.ndarray:
-    """The rotation or reflection that brings a cloud closest to the one before.
+    """The rotation or reflection (2, 2) that brings a cloud closest to the one before.
 
-    With ``fixed`` the first axis has a meaning, and only the second may be reflected.
+    With ``fixed`` the first axis has a meaning, so only the second may be reflected. Otherwise
+    this is the orthogonal Procrustes problem, solved by a singular value decomposition.
     """
     if fixed:
         return np.diag([1.0, -1.0 if plane[:, 1] @ before[:, 1] < 0 else 1.0])
     left, _, right = np.linalg.svd(plane.T @ before)
-    return left @ right
+    return np.asarray(left @ right)

@@ -1,4 +1,4 @@
-"""Residuals: predicted against actual values, and how the differences are distributed."""
+"""Residuals: predicted against actual values, and the distribution of their differences."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from rfrboost.inspection._look import COLOURS, INK, MOST_POINTS, PALE, heading, panels, plain, text
 from rfrboost.inspection._models import predictions
+from rfrboost.inspection._style import COLOURS, INK, MOST_POINTS, PALE, heading, panels, plain, text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Residuals further out than these quantiles are counted in the outermost bars.
+# Residuals below this quantile, or above 1 minus it, are counted in the outermost bars.
 TAIL = 0.002
 N_BARS = 25
 
 
 @dataclass
 class ResidualsDisplay:
-    """Actual and predicted values, and what is drawn of them."""
+    """Actual and predicted values (n,), and the figure of both."""
 
     actual: np.ndarray
     predicted: np.ndarray
@@ -29,7 +29,7 @@ class ResidualsDisplay:
     @property
     def residuals(self) -> np.ndarray:
         """Actual minus predicted."""
-        return self.actual - self.predicted
+        return np.asarray(self.actual - self.predicted)
 
     @property
     def rmse(self) -> float:
@@ -38,25 +38,29 @@ class ResidualsDisplay:
 
     @property
     def r2(self) -> float:
-        """The explained share of the variance (NaN if y does not vary)."""
+        """The explained share of the variance; NaN if y does not vary."""
         variance = np.var(self.actual)
         return float(1 - self.rmse**2 / variance) if variance > 0 else np.nan
 
     def plot(
         self, target: str = "y", rows: str = "", ax: "Axes | None" = None
     ) -> "ResidualsDisplay":
-        """Draw actual against predicted values, and the distribution of the residuals."""
+        """Draw actual against predicted values, and the distribution of the residuals.
+
+        ``target`` names y on the axes; ``rows`` tells in the subtitle which rows these are.
+        """
         left, right = panels(ax, (9, 4.9), widths=(1.0, 1.0))
         self._draw_points(left, target)
         heading(left, "Predicted and actual", f"R² {self.r2:.3f}; {rows}".rstrip("; "))
         self._draw_distribution(right)
         right.set_xlabel(f"actual − predicted {target}")
         heading(right, "Residuals", f"RMSE {self.rmse:.4g}")
-        self.ax_, self.figure_ = np.array([left, right]), left.figure
+        self.ax_ = np.array([left, right])
+        self.figure_ = left.figure
         return self
 
     def _draw_points(self, ax: "Axes", target: str) -> None:
-        """Actual against predicted values, on equal axes."""
+        """Draw actual against predicted values, on equal axes."""
         n = len(self.actual)
         shown = np.arange(n)
         if n > MOST_POINTS:
@@ -81,7 +85,7 @@ class ResidualsDisplay:
         plain(ax, "both")
 
     def _draw_distribution(self, ax: "Axes") -> None:
-        """A histogram, with the residuals between which nine tenths lie."""
+        """Draw a histogram, with lines between which 90 % of the residuals lie."""
         low, high = np.quantile(self.residuals, [TAIL, 1 - TAIL])
         clipped = np.clip(self.residuals, low, high)
         ax.hist(clipped, N_BARS if high > low else 1, color=PALE, edgecolor="white")
@@ -107,34 +111,34 @@ class ResidualsDisplay:
 def plot_residuals(
     model: Any, X: Any = None, y: Any = None, *, ax: "Axes | None" = None
 ) -> ResidualsDisplay:
-    """Predicted against actual values of a regressor, and the distribution of its residuals.
+    """Draw predicted against actual values of a regressor, and its residuals' distribution.
 
     Parameters
     ----------
     model : regressor
-        A fitted regressor of one target.
+        A fitted regressor with one target.
     X, y : array-like, optional
-        Rows that the model was not fitted on. An automatic fit can do without X: y is then that of
-        ``fit``, and the out-of-fold predictions are used. A named y (a column of a data frame)
-        names the axes.
+        Rows that the model was not fitted on. For an automatic fit X may be left out; y is then
+        the one that was passed to ``fit``, and the out-of-fold predictions are used. If y has a
+        name, as a column of a data frame has, it labels the axes.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw into; a new figure by default.
 
     Returns
     -------
     ResidualsDisplay
-        With ``actual``, ``predicted``, ``residuals``, ``rmse``, ``r2``, ``ax_`` and ``figure_``.
+        ``actual``, ``predicted``, ``residuals``, ``rmse``, ``r2``, ``ax_`` and ``figure_``.
     """
     if is_classifier(model):
         raise TypeError(
-            f"Residuals are of regressors, and {type(model).__name__} is a classifier: see "
+            f"plot_residuals takes regressors, but {type(model).__name__} is a classifier: use "
             "plot_calibration."
         )
     name = getattr(y, "name", None)
     actual, predicted, rows = predictions(model, X, y, "predict")
     if predicted.ndim > 1 and predicted.shape[1] > 1:
         raise ValueError(
-            f"The model predicts {predicted.shape[1]} targets, and residuals are drawn of one."
+            f"The model predicts {predicted.shape[1]} targets; plot_residuals takes one target."
         )
     display = ResidualsDisplay(actual.astype(float).ravel(), predicted.astype(float).ravel())
     return display.plot("y" if name in (None, "") else text(name), rows, ax)

@@ -1,4 +1,8 @@
-"""Columns in, encoded numbers out: preprocessing as ONNX operators."""
+"""Preprocessing as ONNX operators: from the columns of a table to the numbers a network takes.
+
+Follows :class:`rfrboost._tables.encoder.Encoder`. Columns of dates have been refused before
+(:mod:`rfrboost._export.onnx.inputs`), because ONNX has no type for them.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,16 +28,19 @@ class Columns:
     """The inputs of a graph, by the number of the column."""
 
     def __init__(self, graph: Graph, inputs: Inputs, dtype: np.dtype) -> None:
-        self.graph, self.inputs = graph, inputs
+        self.graph = graph
+        self.inputs = inputs
         self._matrix: Value | None = None
         self._columns: dict[int, Value] = {}
         if inputs.is_matrix:
-            self._matrix = graph.input(MATRIX, dtype, inputs.n_columns, "numbers; NaN is a hole")
+            doc = "numbers; NaN means missing"
+            self._matrix = graph.input(MATRIX, dtype, inputs.n_columns, doc)
             return
-        for j in sorted({*inputs.numbers, *inputs.holes}):
-            hole = inputs.holes.get(j)
-            doc = "number; NaN is a hole" if hole is None else f"text; {hole!r} is a hole"
-            kind = dtype if hole is None else TEXT
+        for j in sorted({*inputs.numbers, *inputs.missing_text}):
+            missing = inputs.missing_text.get(j)
+            is_number = missing is None
+            doc = "number; NaN means missing" if is_number else f"text; {missing!r} means missing"
+            kind = dtype if is_number else TEXT
             self._columns[j] = graph.input(inputs.name(j), kind, 1, doc)
 
     def numbers(self, columns: Sequence[int]) -> Value:
@@ -53,18 +60,18 @@ class Columns:
 
 
 def side_by_side(graph: Graph, values: list[Value]) -> Value:
-    """Values of the same rows in one matrix."""
+    """Values with equally many rows as the columns of one matrix."""
     return values[0] if len(values) == 1 else graph.op("Concat", *values, attributes=SIDE_BY_SIDE)
 
 
 def encoded(graph: Graph, encoder: Encoder, columns: Columns) -> Value:
-    """What the encoder makes of a table."""
+    """The encoded table, (n, width of the encoder)."""
     parts = [part for c in encoder.columns for part in ENCODERS[type(c)](graph, c, columns)]
     return scaled(graph, encoder.scaling, side_by_side(graph, parts))
 
 
 def number_columns(graph: Graph, encoder: NumberColumns, columns: Columns) -> list[Value]:
-    """Numbers as they are, then whether some of them are missing."""
+    """The numbers, then an indicator for each column in which values were missing in ``fit``."""
     parts = []
     if encoder.columns:
         parts.append(columns.numbers(encoder.columns))
@@ -75,9 +82,9 @@ def number_columns(graph: Graph, encoder: NumberColumns, columns: Columns) -> li
 
 
 def level_column(graph: Graph, encoder: LevelColumn, columns: Columns) -> list[Value]:
-    """Every level's row of values; the last row for all others."""
-    hole = columns.inputs.holes[encoder.column]
-    levels = [hole if level is None else level for level in encoder.levels]
+    """The row of values of each level; the last row for all other levels."""
+    missing = columns.inputs.missing_text[encoder.column]
+    levels = [missing if level is None else level for level in encoder.levels]
     codes = {
         "keys_strings": levels,
         "values_int64s": list(range(len(levels))),
@@ -89,20 +96,21 @@ def level_column(graph: Graph, encoder: LevelColumn, columns: Columns) -> list[V
 
 
 def scaled(graph: Graph, scaling: Scaling, x: Value) -> Value:
-    """Holes filled, the bulk standardised, what lies far out drawn in by a logarithm."""
+    """Missing values filled, columns standardised, outliers compressed by a logarithm."""
     x = graph.op("Where", graph.op("IsNaN", x, dtype=BOOL), row(scaling.fill), x, dtype=DOUBLE)
     t = graph.op("Div", graph.op("Sub", x, row(scaling.start)), row(scaling.width))
     inside = graph.op("Clip", t, np.array(-MARGIN), np.array(1 + MARGIN))
     beyond = graph.op("Sub", t, inside)
     size = graph.op("Min", graph.op("Abs", beyond), row(LARGEST_QUOTIENT))
-    # log(1 + b) loses digits of b only where b is far below 1, and inside is not.
+    # ONNX has no log1p. log(1 + b) loses digits of b only where b is far below 1, and there
+    # ``inside`` is the larger part of the sum.
     logarithm = graph.op("Log", graph.op("Add", graph.op("Div", size, row(REACH)), row(1.0)))
-    drawn_in = graph.op("Mul", graph.op("Sign", beyond), graph.op("Mul", logarithm, row(REACH)))
-    squashed = graph.op("Add", inside, drawn_in)
+    compressed = graph.op("Mul", graph.op("Sign", beyond), graph.op("Mul", logarithm, row(REACH)))
+    squashed = graph.op("Add", inside, compressed)
     return graph.op("Mul", graph.op("Sub", squashed, row(scaling.mean)), row(scaling.gain))
 
 
-#: how each kind of column is written; dates have been refused
+#: the operators of each kind of column
 ENCODERS: dict[type, Callable[[Graph, Any, Columns], list[Value]]] = {
     NumberColumns: number_columns,
     LevelColumn: level_column,

@@ -1,4 +1,8 @@
-"""Feature maps as ONNX operators: every kind of map, and every activation."""
+"""Feature maps as ONNX operators: every kind of map, and every activation.
+
+Each function follows the map of the same name in ``rfrboost._model`` and takes rows z (n, D) in
+double precision. Features are computed in the precision ``dtype`` that it is given.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,16 +18,16 @@ from rfrboost._typing import Array
 
 INDEX = np.dtype(np.int64)
 
-
+#: the axes of a sum over the columns of each row
 ALONG_ROWS = np.array([1], dtype=np.int64)
 
 
 def shifted_sine(graph: Graph, z: Value) -> Value:
-    """cos z; in double precision runtimes have the sine only."""
+    """cos z as sin(z + π/2): in double precision, onnxruntime has the sine only."""
     return graph.op("Sin", graph.op("Add", z, row(np.pi / 2, z.dtype)))
 
 
-#: σ of every name
+#: the activation σ of every name
 ACTIVATIONS: dict[str, Callable[[Graph, Value], Value]] = {
     "identity": lambda graph, z: z,
     "tanh": lambda graph, z: graph.op("Tanh", z),
@@ -35,19 +39,19 @@ ACTIVATIONS: dict[str, Callable[[Graph, Value], Value]] = {
 
 
 def features(graph: Graph, feature_map: FeatureMap, z: Value, dtype: np.dtype) -> Value:
-    """f(z) of rows z (n, D), computed in a precision."""
+    """f(z) for rows z (n, D), computed in ``dtype``."""
     write = KINDS.get(type(feature_map))
     if write is None:
         raise ValueError(
-            f"Features of the class {type(feature_map).__name__} have no form in ONNX; those that "
-            "rfrboost draws itself have one."
+            f"Features of the class {type(feature_map).__name__} cannot be exported to ONNX: only "
+            "the features of rfrboost can. Set features='swim', or another name."
         )
     return write(graph, feature_map, z, dtype)
 
 
 def dense_features(graph: Graph, feature_map: DenseFeatures, z: Value, dtype: np.dtype) -> Value:
     """σ(zB + b)."""
-    # Constants keep the precision that they are stored in, for the sake of the file.
+    # Constants keep the precision that they are stored in, which keeps the file small.
     B, b = (
         graph.cast(graph.constant(part), dtype)
         for part in (feature_map.weights[:-1], feature_map.weights[-1:])
@@ -74,8 +78,9 @@ def bump(graph: Graph, distance: Value, share: float, reach: float) -> Value:
 
 
 def euclidean(graph: Graph, feature_map: Bumps, z: Value, dtype: np.dtype) -> Value:
-    """‖(z − c)L‖ in units of its median."""
-    L, unit = feature_map.distances.L, feature_map.distances.euclidean_unit
+    """‖(z − c)L‖ in units of ``euclidean_unit``."""
+    L = feature_map.distances.L
+    unit = feature_map.distances.euclidean_unit
     in_metric = graph.op("Mul" if L.ndim == 1 else "MatMul", z, np.atleast_2d(L))
     A = rounded(graph, graph.op("Div", in_metric, row(unit)))
     B = single(stretched(feature_map.centres, L) / unit)
@@ -83,34 +88,41 @@ def euclidean(graph: Graph, feature_map: Bumps, z: Value, dtype: np.dtype) -> Va
 
 
 def absolute(graph: Graph, feature_map: Bumps, z: Value, dtype: np.dtype) -> Value:
-    """Σ|z_j − c_j|·scale_j, where columns of two values are squares over their span."""
-    distances, centres = feature_map.distances, feature_map.centres
-    scales, two = column_scales(distances.L) / distances.absolute_unit, distances.spans > 0
+    """Σ_j scale_j·|z_j − c_j|.
+
+    For a column of two values ``span`` apart, |z − c| is (z − c)²/span, which needs no loop.
+    """
+    distances = feature_map.distances
+    centres = feature_map.centres
+    scales = column_scales(distances.L) / distances.absolute_unit
+    two = distances.spans > 0
     roots = np.sqrt(scales[two]) / np.sqrt(distances.spans[two])
     parts = []
     for columns, by, add_up in ((two, roots, squares), (~two, scales[~two], absolute_differences)):
         if columns.any():
-            A, B = stretched_columns(graph, z, columns, by), single(centres[:, columns] * by)
+            A = stretched_columns(graph, z, columns, by)
+            B = single(centres[:, columns] * by)
             parts.append(add_up(graph, A, B, dtype))
     return parts[0] if len(parts) == 1 else graph.op("Add", *parts)
 
 
 def stretched_columns(graph: Graph, z: Value, columns: np.ndarray, by: Array) -> Value:
-    """Some of the columns, each in its own unit."""
+    """The chosen columns, each multiplied by its entry of ``by``."""
     which = np.flatnonzero(columns).astype(np.int64)
     some = graph.op("Gather", z, which, attributes={"axis": 1})
     return rounded(graph, graph.op("Mul", some, row(by)))
 
 
 def rounded(graph: Graph, z: Value) -> Value:
-    """Coordinates in single precision, none too large to square."""
+    """Coordinates in single precision, clipped so that their squares are finite."""
     return graph.cast(graph.op("Clip", z, np.array(-FARTHEST), np.array(FARTHEST)), FLOAT)
 
 
 def squares(graph: Graph, A: Value, B: Array, dtype: np.dtype) -> Value:
-    """Squared distances of rows; 0 where the model takes them for rounding.
+    """Squared distances ‖a‖² + ‖b‖² − 2ab of rows of A (n, k) and B (m, k).
 
-    Always in double precision at first: near centres ‖a‖² + ‖b‖² − 2ab still has digits left there.
+    They are 0 where the model takes them for rounding errors. The sum is computed in double
+    precision, because near a centre its terms cancel and single precision has no digits left.
     """
     wide = graph.cast(A, DOUBLE)
     b = row(np.square(B.astype(float)).sum(axis=1))
@@ -124,9 +136,10 @@ def squares(graph: Graph, A: Value, B: Array, dtype: np.dtype) -> Value:
 
 
 def local_sums(graph: Graph, feature_map: LocalSums, z: Value, dtype: np.dtype) -> Value:
-    """Cᵀf + c of every row's own leaf: rows are taken out leaf by leaf, and put back together."""
+    """Cᵀf + c of the leaf that each row falls into, computed leaf by leaf."""
     where = leaf_numbers(graph, feature_map.splits, z)
-    places, sums = [], []
+    places = []
+    sums = []
     for j, leaf in enumerate(feature_map.leaves):
         own = graph.op("Equal", where, np.array([[j]]), dtype=BOOL)
         found = graph.op("NonZero", own, dtype=INDEX)
@@ -138,15 +151,15 @@ def local_sums(graph: Graph, feature_map: LocalSums, z: Value, dtype: np.dtype) 
         C = graph.cast(graph.constant(leaf.C), DOUBLE)
         sums.append(graph.op("Add", graph.op("MatMul", F, C), row(leaf.c)))
         places.append(place)
-    nothing = graph.op(
+    zeros = graph.op(
         "MatMul", z, np.zeros((feature_map.splits.directions.shape[1], feature_map.width))
     )
     every = [graph.op("Concat", *parts, attributes={"axis": 0}) for parts in (places, sums)]
-    return graph.op("ScatterND", nothing, *every)
+    return graph.op("ScatterND", zeros, *every)
 
 
 def leaf_numbers(graph: Graph, splits: Splits, z: Value) -> Value:
-    """The leaf of every row, down the tree level by level."""
+    """The number of the leaf that each row falls into, found level by level from the root."""
     along = graph.op("MatMul", z, np.ascontiguousarray(splits.directions.T))
     right = graph.cast(graph.op("Greater", along, row(splits.thresholds), dtype=BOOL), INDEX)
     first = graph.op("Gather", right, np.array([0]), attributes={"axis": 1})
@@ -159,7 +172,7 @@ def leaf_numbers(graph: Graph, splits: Splits, z: Value) -> Value:
     return graph.op("Sub", node, np.array([[len(splits.thresholds)]]))
 
 
-#: how each kind of map is written
+#: the operators of each kind of map
 KINDS: dict[type, Callable[[Graph, Any, Value, np.dtype], Value]] = {
     DenseFeatures: dense_features,
     Bumps: bumps,

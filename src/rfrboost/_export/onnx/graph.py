@@ -1,10 +1,8 @@
-"""A graph of ONNX operators, written down one at a time.
+"""A graph of ONNX operators, built one operator at a time.
 
-Operators and versions are old ones on purpose, so that old runtimes can run what is written.
-
-Sums of absolute differences as an ONNX operator: one column after the other.
-
-All columns at once would take memory of rows × centres × columns.
+Operators and versions are old ones on purpose, so that old runtimes can run the model.
+Sums of absolute differences, for which ONNX has no operator, are a loop over columns
+(:func:`absolute_differences`).
 """
 
 from collections.abc import Sequence
@@ -16,12 +14,16 @@ from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
 from rfrboost._typing import Array
 
-# onnxruntime reads these from version 1.12 (2022) on.
-OPSET, OPSET_ML, IR_VERSION = 17, 3, 8
+# Versions of the main operator set, the machine learning set and the file format: onnxruntime
+# reads all three from its version 1.12 (2022) on.
+OPSET = 17
+OPSET_ML = 3
+IR_VERSION = 8
 
-
-#: the operators that are not in the main set
+#: operators outside the main set, with the domain they belong to
 ML_OPERATORS = {"LabelEncoder": "ai.onnx.ml"}
+
+COLUMNS = {"axis": 1}
 
 
 FLOAT, DOUBLE, LONG, BOOL, TEXT = (
@@ -31,14 +33,14 @@ FLOAT, DOUBLE, LONG, BOOL, TEXT = (
 
 @dataclass(frozen=True)
 class Value:
-    """What an operator gives: its name in the graph and the type of its numbers."""
+    """The result of an operator: its name in the graph, and the type of its entries."""
 
     name: str
     dtype: np.dtype
 
 
 class Graph:
-    """Inputs, constants and operators so far."""
+    """Inputs, constants, operators and outputs that have been added so far."""
 
     def __init__(self, input_names: Sequence[str]) -> None:
         self._taken = set(input_names)
@@ -54,7 +56,7 @@ class Graph:
         return Value(name, dtype)
 
     def output(self, value: Value, name: str, width: int | None) -> None:
-        """Make a value an output: of ``width`` columns, or, with None, one entry a row."""
+        """Make a value an output: (n, ``width``), or (n,) if ``width`` is None."""
         free = self.free_name(name)
         self._nodes.append(helper.make_node("Identity", [value.name], [free]))
         shape: list[str | int] = ["N"] if width is None else ["N", width]
@@ -67,7 +69,7 @@ class Graph:
         dtype: np.dtype | None = None,
         attributes: dict[str, Any] | None = None,
     ) -> Value:
-        """One operator; arrays become constants, and it gives what its first input is."""
+        """Add an operator; arrays become constants. Its type is by default its first input's."""
         values = [i if isinstance(i, Value) else self.constant(i) for i in inputs]
         result = Value(self.free_name(kind), dtype or values[0].dtype)
         names = [value.name for value in values]
@@ -76,9 +78,10 @@ class Graph:
         self._nodes.append(node)
         return result
 
-    def rising(self, value: Value) -> Value:
-        """The entries of every row, sorted: ``TopK`` of all of them, whose places nobody needs."""
-        result, places = Value(self.free_name("TopK"), value.dtype), self.free_name("places")
+    def sorted_rows(self, value: Value) -> Value:
+        """The entries of every row in rising order: ``TopK`` of all, without its indices."""
+        result = Value(self.free_name("TopK"), value.dtype)
+        places = self.free_name("places")
         width = self.op("Shape", value, dtype=np.dtype(np.int64), attributes={"start": 1, "end": 2})
         names = [value.name, width.name]
         order: dict[str, Any] = {"axis": 1, "largest": 0, "sorted": 1}
@@ -97,7 +100,7 @@ class Graph:
         return Value(name, array.dtype)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
-        """A value in another type; the same one is cast once."""
+        """A value in another type; it is cast once, however often that is asked for."""
         if value.dtype == dtype:
             return value
         if (value, dtype) not in self._casts:
@@ -107,7 +110,8 @@ class Graph:
 
     def free_name(self, stem: str) -> str:
         """A name that nothing in the graph has yet."""
-        name, i = stem, 0
+        name = stem
+        i = 0
         while name in self._taken:
             i += 1
             name = f"{stem}_{len(self._taken) + i}"
@@ -115,7 +119,7 @@ class Graph:
         return name
 
     def model(self, doc: str, version: str) -> ModelProto:
-        """The finished model, checked."""
+        """The finished model, checked by the package onnx."""
         graph = helper.make_graph(
             self._nodes, "rfrboost", self._inputs, self._outputs, self._constants
         )
@@ -135,7 +139,7 @@ class Graph:
 
 
 def tensor_info(name: str, dtype: np.dtype, shape: Sequence[str | int], doc: str) -> Any:
-    """The type and shape of a tensor, as graphs declare it."""
+    """The declaration of a tensor's type and shape."""
     kind = TensorProto.STRING if dtype == TEXT else helper.np_dtype_to_tensor_dtype(dtype)
     return helper.make_tensor_value_info(name, kind, shape, doc)
 
@@ -145,11 +149,11 @@ def row(values: Array | float, dtype: np.dtype = DOUBLE) -> np.ndarray:
     return np.atleast_2d(np.asarray(values, dtype=dtype))
 
 
-COLUMNS = {"axis": 1}
-
-
 def absolute_differences(graph: Graph, A: Value, B: Array, dtype: np.dtype) -> Value:
-    """Σ_j |a_j − b_j| for all rows a of A (n, k) and b of B (m, k), in a precision."""
+    """Σ_j |a_j − b_j| for all rows a of A (n, k) and b of B (m, k), computed in ``dtype``.
+
+    One column after the other: all at once would take memory for n × m × k numbers.
+    """
     A = graph.cast(A, dtype)
     first = graph.op("Gather", A, np.array([0]), attributes=COLUMNS)
     total = graph.op("Abs", graph.op("Sub", first, B[:, :1].T.astype(dtype)))
@@ -163,8 +167,8 @@ def absolute_differences(graph: Graph, A: Value, B: Array, dtype: np.dtype) -> V
 
 
 def one_more_column(graph: Graph, m: int, dtype: np.dtype) -> object:
-    """The body of the loop: total + |a − b| for a column a (n) and b (m)."""
-    # The number of rows has a name too: those of a leaf are not those of the table.
+    """The body of the loop: total (n, m) + |a − b| for columns a (n,) and b (m,)."""
+    # The number of rows has a name of its own, because a leaf has fewer rows than the table.
     total, a, b, axis, tall, difference, size, sum_, rows = map(
         graph.free_name,
         ("total", "a", "b", "axis", "tall", "difference", "size", "sum", "rows"),

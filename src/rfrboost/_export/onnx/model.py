@@ -1,93 +1,82 @@
 """A fitted estimator as an ONNX model: table in, predictions out."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from onnx import ModelProto
-from sklearn.base import is_classifier
 
+from rfrboost._estimators.fitted import ClassTargets, Fitted, TargetScale
 from rfrboost._export.onnx.columns import Columns, encoded
 from rfrboost._export.onnx.graph import FLOAT, LONG, TEXT, Graph, Value, row
 from rfrboost._export.onnx.inputs import inputs_of
 from rfrboost._export.onnx.network import raw
-from rfrboost._model.losses import (
-    LARGEST_EXPONENT,
-    BinaryLogLoss,
-    Huber,
-    Loss,
-    Poisson,
-    Quantile,
-    Quantiles,
-    SoftmaxLogLoss,
-    SquaredError,
-)
+from rfrboost._model.loss import LARGEST_EXPONENT, Link, Loss
+from rfrboost._model.losses import is_built_in
 from rfrboost._version import __version__
 
 #: ONNX's types for labels, by NumPy's kinds
 LABEL_TYPES = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U": object}
 
 
-def onnx_model(estimator: Any, dtype: np.dtype) -> ModelProto:
-    """The model of a fitted regressor or classifier; numbers come in as ``dtype``."""
-    inputs = inputs_of(estimator)
+def onnx_model(fitted: Fitted, name: str, dtype: np.dtype) -> ModelProto:
+    """The graph ``name`` of a fitted regressor or classifier; numbers come in as ``dtype``."""
+    inputs = inputs_of(fitted.inputs)
     graph = Graph(inputs.all_names)
     columns = Columns(graph, inputs, dtype)
-    encoder = estimator._encoder
+    encoder = fitted.inputs.encoder
     X = columns.numbers(inputs.numbers) if encoder is None else encoded(graph, encoder, columns)
-    predicted = linked(graph, estimator._loss, raw(graph, estimator.network_, X))
-    write = write_classes if is_classifier(estimator) else write_numbers
-    write(graph, estimator, predicted)
-    return graph.model(type(estimator).__name__, __version__)
+    predicted = linked(graph, fitted.loss, raw(graph, fitted.network, X))
+    if isinstance(fitted.targets, ClassTargets):
+        write_classes(graph, fitted.targets.classes, predicted)
+    else:
+        write_numbers(graph, fitted.targets.scale, fitted.n_outputs, predicted)
+    return graph.model(name, __version__)
 
 
 def linked(graph: Graph, loss: Loss, value: Value) -> Value:
-    """Raw predictions as predictions."""
-    link = LINKS.get(type(loss))
-    if link is None:
+    """Predictions from raw predictions."""
+    if not is_built_in(loss):
         raise ValueError(
-            f"The loss {type(loss).__name__} is one of your own, and its link has no form in ONNX."
+            f"The loss {type(loss).__name__} cannot be exported: only the losses of rfrboost have "
+            "a form in ONNX. Predict with the model itself, or fit with a loss of rfrboost."
         )
-    return link(graph, value)
+    return LINKS[loss.link](graph, value)
 
 
 def exponential(graph: Graph, value: Value) -> Value:
-    """exp, as far as it is finite."""
+    """exp(raw), constant beyond the largest exponent."""
     return graph.op("Exp", graph.op("Min", value, row(LARGEST_EXPONENT)))
 
 
-def two_classes(graph: Graph, value: Value) -> Value:
-    """1 − p and p."""
+def two_probabilities(graph: Graph, value: Value) -> Value:
+    """1 − p and p of one logit."""
     p = graph.op("Sigmoid", value)
     return graph.op("Concat", graph.op("Sub", row(1.0), p), p, attributes={"axis": 1})
 
 
-#: how each loss turns raw predictions into predictions
-LINKS: dict[type, Callable[[Graph, Value], Value]] = {
-    SquaredError: lambda graph, value: value,
-    Huber: lambda graph, value: value,
-    Quantile: lambda graph, value: value,
-    Quantiles: lambda graph, value: graph.rising(value),
-    Poisson: exponential,
-    BinaryLogLoss: two_classes,
-    SoftmaxLogLoss: lambda graph, value: graph.op("Softmax", value, attributes={"axis": 1}),
+#: how raw predictions become predictions, for every link
+LINKS: dict[Link, Callable[[Graph, Value], Value]] = {
+    "identity": lambda graph, value: value,
+    "exponential": exponential,
+    "sigmoid": two_probabilities,
+    "softmax": lambda graph, value: graph.op("Softmax", value, attributes={"axis": 1}),
+    "sorted": lambda graph, value: graph.sorted_rows(value),
 }
 
 
-def write_numbers(graph: Graph, estimator: Any, predicted: Value) -> None:
+def write_numbers(graph: Graph, scale: TargetScale, n_outputs: int, predicted: Value) -> None:
     """One output, ``variable``, in the units of y."""
-    scale = estimator._target_scale
     y = graph.op("Add", graph.op("Mul", predicted, row(scale.scale)), row(scale.shift))
-    graph.output(graph.cast(y, FLOAT), "variable", estimator.network_.heads[-1].matrix.shape[1])
+    graph.output(graph.cast(y, FLOAT), "variable", n_outputs)
 
 
-def write_classes(graph: Graph, estimator: Any, predicted: Value) -> None:
+def write_classes(graph: Graph, classes: np.ndarray, predicted: Value) -> None:
     """``label``, the most probable class, and ``probabilities`` in the order of ``classes_``."""
     best = {"axis": 1, "keepdims": 0}
     code = graph.op("ArgMax", predicted, dtype=LONG, attributes=best)
-    labels = graph.constant(label_array(estimator.classes_))
+    labels = graph.constant(label_array(classes))
     graph.output(graph.op("Gather", labels, code, attributes={"axis": 0}), "label", None)
-    graph.output(graph.cast(predicted, FLOAT), "probabilities", len(estimator.classes_))
+    graph.output(graph.cast(predicted, FLOAT), "probabilities", len(classes))
 
 
 def label_array(classes: np.ndarray) -> np.ndarray:

@@ -1,4 +1,8 @@
-"""The network as ONNX operators: Φ₀, every layer, the last head."""
+"""The network as ONNX operators: Φ₀, every layer, the last head.
+
+Follows :class:`rfrboost._model.network.Network`. The features of a layer are computed in single
+precision where the rounding errors are small enough; everything else is in double precision.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,12 +14,13 @@ from rfrboost._export.onnx.graph import DOUBLE, Graph, Value, row
 from rfrboost._model.network import DiagonalStep, Layer, LayerFeatures, LowRankStep, Network
 from rfrboost._numerics.precision import LARGEST_NOISE
 
-# Of the rounding that a prediction of the model itself may have; the two add up.
+# The rounding that export may add, as a share of what the model itself allows a prediction: small,
+# because the two add up.
 SHARE_OF_NOISE = 0.1
 
 
 def raw(graph: Graph, network: Network, X: Value) -> Value:
-    """Wᵀ_TΦ_T + b of rows X, in double precision."""
+    """The raw predictions W_TᵀΦ_T + b of rows X, in double precision."""
     x = graph.op("Sub", graph.cast(X, DOUBLE), row(network.mean))
     initial = network.initial
     phi = x if initial is None else features(graph, initial, x, DOUBLE)
@@ -27,7 +32,7 @@ def raw(graph: Graph, network: Network, X: Value) -> Value:
 
 
 def advanced(graph: Graph, layer: Layer, phi: Value, x: Value, dtype: np.dtype) -> Value:
-    """Φ_t = Φ_{t−1} + A_t f_t, standardised if the model does so."""
+    """Φ_t = Φ_{t−1} + A_t f_t, standardised if the layer has a standardizer."""
     F = layer_features(graph, layer.features, phi, x, dtype)
     phi = graph.op("Add", phi, STEPS[type(layer.step)](graph, layer.step, F))
     if layer.standardizer is not None:
@@ -39,7 +44,7 @@ def advanced(graph: Graph, layer: Layer, phi: Value, x: Value, dtype: np.dtype) 
 def layer_features(
     graph: Graph, layer: LayerFeatures, phi: Value, x: Value, dtype: np.dtype
 ) -> Value:
-    """f_t(x, Φ), in a precision."""
+    """f_t(x, Φ), computed in ``dtype``."""
     sources = ((layer.from_phi, phi), (layer.from_x, x))
     parts = [
         features(graph, feature_map, z, dtype)
@@ -65,7 +70,7 @@ def diagonal_step(graph: Graph, step: DiagonalStep, F: Value) -> Value:
     return graph.op("Mul", graph.cast(F, DOUBLE), row(step.a))
 
 
-#: how each kind of step is written
+#: the operators of each kind of step
 STEPS: dict[type, Callable[[Graph, Any, Value], Value]] = {
     LowRankStep: low_rank_step,
     DiagonalStep: diagonal_step,

@@ -1,4 +1,8 @@
-"""Feature maps as PyTorch modules, and back."""
+"""Feature maps as PyTorch modules, and back.
+
+Each module holds a map of ``rfrboost._model`` as ``source``, its trainable arrays as parameters in
+double precision, and gives the map with the present parameters by ``numpy()``. Rows are (n, D).
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +19,7 @@ from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import column_scales
 from rfrboost._typing import Array
 
-#: σ of every name
+#: the activation σ of every name
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda z: z,
     "tanh": torch.tanh,
@@ -25,23 +29,23 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "cos": torch.cos,
 }
 
-
-# Differences, not products: near centres those have no digits left.
+# Distances from differences of coordinates. From products, which are faster, they would have no
+# correct digits near a centre.
 EXACT = "donot_use_mm_for_euclid_dist"
 
 
 def tensor(array: Array | float) -> Tensor:
-    """A copy in double precision."""
+    """A tensor in double precision with a copy of the numbers."""
     return torch.tensor(np.asarray(array, dtype=float))
 
 
 def array(value: Tensor, dtype: np.dtype | type = np.float64) -> Array:
-    """A frozen copy for a network."""
+    """A read-only NumPy copy of a tensor."""
     return frozen(value.detach().cpu().numpy().astype(dtype))
 
 
 def redraw(parameter: Tensor, fan_in: int) -> None:
-    """Draw a parameter as PyTorch's linear layers do."""
+    """Draw a parameter as PyTorch's linear layers do: uniform within ±1/√fan_in."""
     nn.init.uniform_(parameter, -(fan_in**-0.5), fan_in**-0.5)
 
 
@@ -58,7 +62,7 @@ class DenseMap(nn.Module):
         return ACTIVATIONS[self.source.activation](z @ self.weight + self.bias)
 
     def numpy(self) -> DenseFeatures:
-        """The map as it is now."""
+        """The map with the present parameters."""
         weights = torch.vstack([self.weight, self.bias])
         return DenseFeatures(array(weights, self.source.dtype), self.source.activation)
 
@@ -69,7 +73,7 @@ class DenseMap(nn.Module):
 
 
 class BumpsMap(nn.Module):
-    """Bumps around centres; the metric stays what it is."""
+    """Bumps around centres, which can be trained; the metric is fixed."""
 
     metric: Tensor
     scales: Tensor
@@ -79,7 +83,8 @@ class BumpsMap(nn.Module):
         super().__init__()
         self.source = source
         distances = source.distances
-        scales, two = column_scales(distances.L) / distances.absolute_unit, distances.spans > 0
+        scales = column_scales(distances.L) / distances.absolute_unit
+        two = distances.spans > 0
         spans = np.where(two, distances.spans, 1.0)
         self.centres = nn.Parameter(tensor(source.centres))
         self.register_buffer("metric", tensor(distances.L / distances.euclidean_unit))
@@ -87,7 +92,8 @@ class BumpsMap(nn.Module):
         self.register_buffer("two", torch.tensor(two))
 
     def forward(self, z: Tensor) -> Tensor:
-        reach, mix = self.source.reach, self.source.mix
+        reach = self.source.reach
+        mix = self.source.mix
         total: Any = 0.0
         if mix < 1:
             total = (1 - mix) * torch.exp(-self._euclidean(z) / reach)
@@ -106,11 +112,11 @@ class BumpsMap(nn.Module):
         return torch.cdist(A[:, ~two], B[:, ~two], p=1.0) + distance(A[:, two], B[:, two]) ** 2
 
     def numpy(self) -> Bumps:
-        """The map as it is now."""
+        """The map with the present parameters."""
         return replace(self.source, centres=array(self.centres, np.float32))
 
     def reset_parameters(self) -> None:
-        """Draw all centres anew, as unlike training rows as random weights are."""
+        """Draw all centres anew from a normal distribution, without looking at training rows."""
         nn.init.normal_(self.centres)
 
 
@@ -121,23 +127,24 @@ class LeafMap(nn.Module):
         super().__init__()
         self.dtype = source.C.dtype
         self.bumps = BumpsMap(source.bumps)
-        self.C, self.c = nn.Parameter(tensor(source.C)), nn.Parameter(tensor(source.c))
+        self.C = nn.Parameter(tensor(source.C))
+        self.c = nn.Parameter(tensor(source.c))
 
     def forward(self, z: Tensor) -> Tensor:
         return self.bumps(z) @ self.C + self.c
 
     def numpy(self) -> Leaf:
-        """The leaf as it is now."""
+        """The leaf with the present parameters."""
         return Leaf(self.bumps.numpy(), array(self.C, self.dtype), array(self.c))
 
     def reset_parameters(self) -> None:
-        """Draw the coefficients anew; the bumps draw their own."""
+        """Draw C and c anew; the centres are drawn by the module of the bumps."""
         redraw(self.C, len(self.C))
         redraw(self.c, len(self.C))
 
 
 class LocalMap(nn.Module):
-    """Every row by the leaf it falls into; the tree stays what it is."""
+    """Each row by the leaf it falls into; the tree is fixed."""
 
     directions: Tensor
     thresholds: Tensor
@@ -166,36 +173,34 @@ class LocalMap(nn.Module):
         return node[:, 0] - len(self.thresholds)
 
     def numpy(self) -> LocalSums:
-        """The map as it is now."""
+        """The map with the present parameters."""
         return LocalSums(self.source.splits, tuple(leaf.numpy() for leaf in self.leaves))
-
-    def reset_parameters(self) -> None:
-        """Leaves draw their own."""
 
 
 def distance(A: Tensor, B: Tensor) -> Tensor:
-    """‖a − b‖ of rows; 0 where the model takes it for rounding."""
+    """‖a − b‖ of rows of A (n, k) and B (m, k); 0 where the model takes it for a rounding error."""
     lengths = torch.cdist(A, B, compute_mode=EXACT)
     least = float(ROUNDING) * ((A**2).sum(dim=1)[:, None] + (B**2).sum(dim=1))
     return lengths * (lengths.detach() ** 2 > least)
 
 
 def single(z: Tensor) -> Tensor:
-    """Coordinates rounded to single precision, as the model has them."""
+    """Coordinates rounded to single precision, as the model rounds them."""
     return z.clamp(-FARTHEST, FARTHEST).float().to(z.dtype)
 
 
 def module_of(source: FeatureMap) -> Any:
-    """The module of a feature map."""
+    """The module for a feature map."""
     kind = KINDS.get(type(source))
     if kind is None:
         raise ValueError(
-            f"Features of the class {type(source).__name__} have no form in PyTorch; those that "
-            "rfrboost draws itself have one."
+            f"Features of the class {type(source).__name__} cannot be used in PyTorch: only "
+            "the features of rfrboost can. Set features='swim', or another name."
         )
     return kind(source)
 
 
+#: the module of each kind of map
 KINDS: dict[type, Callable[[Any], nn.Module]] = {
     DenseFeatures: DenseMap,
     Bumps: BumpsMap,

@@ -1,14 +1,11 @@
 """A fitted estimator as a PyTorch module: encoded rows in, predictions out."""
 
-from typing import Any
-
-from sklearn.base import is_classifier
 from torch import Tensor, nn
 
+from rfrboost._estimators.fitted import Fitted
 from rfrboost._export.torch.features import tensor
-from rfrboost._export.torch.losses import known, predicted
+from rfrboost._export.torch.losses import checked, predicted
 from rfrboost._export.torch.network import NetworkModule
-from rfrboost._rows.units import NO_SCALE
 
 
 class PredictionModule(nn.Module):
@@ -22,12 +19,12 @@ class PredictionModule(nn.Module):
     shift: Tensor
     scale: Tensor
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, fitted: Fitted) -> None:
         super().__init__()
-        known(estimator._loss)
-        self.loss = estimator._loss
-        self.network = NetworkModule(estimator.network_)
-        scale = NO_SCALE if is_classifier(estimator) else estimator._target_scale
+        checked(fitted.loss)
+        self.loss = fitted.loss
+        self.network = NetworkModule(fitted.network)
+        scale = fitted.targets.scale
         self.register_buffer("shift", tensor(scale.shift))
         self.register_buffer("scale", tensor(scale.scale))
 

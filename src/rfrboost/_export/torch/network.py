@@ -1,4 +1,8 @@
-"""The network as a PyTorch module, and back."""
+"""The network as a PyTorch module, and back.
+
+:class:`NetworkModule` computes what :meth:`rfrboost._model.network.Network.raw` computes, with the
+arrays as parameters in double precision; ``numpy()`` gives the network with the present parameters.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rfrboost._export.torch.features import array, module_of, redraw, tensor
+from rfrboost._export.torch.features import (
+    BumpsMap,
+    DenseMap,
+    LeafMap,
+    array,
+    module_of,
+    redraw,
+    tensor,
+)
 from rfrboost._model.network import (
     DiagonalStep,
     Head,
@@ -32,11 +44,11 @@ class LowRankModule(nn.Module):
         return (f @ self.C + self.c) @ self.V.T
 
     def numpy(self) -> LowRankStep:
-        """The step as it is now."""
+        """The step with the present parameters."""
         return LowRankStep(array(self.C, self.dtype), array(self.c), array(self.V))
 
     def reset_parameters(self) -> None:
-        """Draw what comes before V anew, and V too unless it is the identity."""
+        """Draw C and c anew, and V too unless it is the identity (a step of full rank)."""
         redraw(self.C, len(self.C))
         redraw(self.c, len(self.C))
         if not torch.equal(self.V, torch.eye(*self.V.shape, dtype=self.V.dtype)):
@@ -54,7 +66,7 @@ class DiagonalModule(nn.Module):
         return self.a * f
 
     def numpy(self) -> DiagonalStep:
-        """The step as it is now."""
+        """The step with the present parameters."""
         return DiagonalStep(array(self.a))
 
     def reset_parameters(self) -> None:
@@ -62,14 +74,19 @@ class DiagonalModule(nn.Module):
         redraw(self.a, 1)
 
 
+#: the module of each kind of step
 STEPS: dict[type, Callable[[Any], nn.Module]] = {
     LowRankStep: LowRankModule,
     DiagonalStep: DiagonalModule,
 }
 
 
+#: the modules inside a network that draw parameters of their own
+DRAWN = (DenseMap, BumpsMap, LeafMap, LowRankModule, DiagonalModule)
+
+
 class LayerModule(nn.Module):
-    """Φ + A f(x, Φ), then standardised if the layer is."""
+    """Φ + A f(x, Φ), standardised if the layer has a standardizer."""
 
     mean: Tensor
     std: Tensor
@@ -93,7 +110,7 @@ class LayerModule(nn.Module):
         return phi if self.standardizer is None else (phi - self.mean) / self.std
 
     def numpy(self) -> Layer:
-        """The layer as it is now."""
+        """The layer with the present parameters."""
         maps = {name: m.numpy() for name, m in self.maps.items()}
         features = LayerFeatures(maps.get("phi"), maps.get("x"), self.added)
         kept: Standardizer | None = self.standardizer
@@ -101,7 +118,7 @@ class LayerModule(nn.Module):
 
 
 class NetworkModule(nn.Module):
-    """Rows of numbers to raw predictions: Φ₀, the layers, the last head."""
+    """Encoded rows (n, D) to raw predictions (n, d): Φ₀, the layers, the last head."""
 
     mean: Tensor
     initial: Any
@@ -113,7 +130,8 @@ class NetworkModule(nn.Module):
         self.register_buffer("mean", tensor(network.mean))
         self.initial = None if network.initial is None else module_of(network.initial)
         self.layers = nn.ModuleList(LayerModule(layer) for layer in network.layers)
-        self.weight, self.bias = nn.Parameter(tensor(head.W)), nn.Parameter(tensor(head.b))
+        self.weight = nn.Parameter(tensor(head.W))
+        self.bias = nn.Parameter(tensor(head.b))
 
     def forward(self, X: Tensor) -> Tensor:
         x = X - self.mean
@@ -123,24 +141,23 @@ class NetworkModule(nn.Module):
         return phi @ self.weight + self.bias
 
     def numpy(self) -> Network:
-        """The network as it is now, with the last head after every layer."""
+        """The network with the present parameters; it has the last head after every layer."""
         initial = None if self.initial is None else self.initial.numpy()
         layers = tuple(layer.numpy() for layer in self.layers)
         head = Head(array(torch.vstack([self.weight, self.bias])))
         return Network(array(self.mean), initial, layers, (head,) * (len(layers) + 1))
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, as PyTorch's linear layers do: the same network untrained."""
-        owners: Any = self.modules()
-        for module in owners:
-            if module is not self and hasattr(module, "reset_parameters"):
+        """Draw all parameters anew, which makes an untrained network of the same shape."""
+        for module in self.modules():
+            if isinstance(module, DRAWN):
                 module.reset_parameters()
         redraw(self.weight, len(self.weight))
         redraw(self.bias, len(self.weight))
 
 
 def full_rank(network: Network) -> Network:
-    """The same predictions by steps A f of full rank, so that training has more to move."""
+    """The same network with every low-rank A in full, so that training may raise its rank."""
     layers = []
     for layer in network.layers:
         step = layer.step

@@ -1,4 +1,8 @@
-"""Training a network end to end: mini-batches, Adam, half a cosine, stopped by held-out rows."""
+"""Training a network end to end: AdamW on mini-batches, stopped by held-out rows.
+
+The learning rate rises linearly for one epoch and then falls along half a cosine
+(:func:`share_of_rate`). Used by :func:`rfrboost.torch.fine_tune`.
+"""
 
 import math
 from collections.abc import Callable
@@ -11,13 +15,12 @@ from torch import Tensor
 from rfrboost._export.torch.features import BumpsMap, DenseMap, LeafMap
 from rfrboost._export.torch.losses import value
 from rfrboost._export.torch.network import DiagonalModule, LowRankModule, NetworkModule
-from rfrboost._model.losses import Loss
+from rfrboost._model.loss import Loss
 
-# Rows whose loss is computed at a time.
+# Rows whose loss is computed at a time, to bound the memory for their features.
 LOSS_ROWS = 4096
 
-
-#: what may be trained, by the modules it is in
+#: the parts that may be trained, with the modules whose parameters belong to them
 PARTS: dict[str, tuple[type, ...]] = {
     "features": (DenseMap,),
     "centres": (BumpsMap,),
@@ -28,7 +31,7 @@ PARTS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Training:
-    """How it is trained; what the names say is in :func:`rfrboost.torch.fine_tune`."""
+    """How to train; the parameters are documented in :func:`rfrboost.torch.fine_tune`."""
 
     n_epochs: int
     batch_size: int
@@ -41,14 +44,14 @@ class Training:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of numbers, their targets, their weights."""
+    """Encoded rows (n, D), targets (n, d) and weights (n,)."""
 
     X: Tensor
     y: Tensor
     w: Tensor
 
     def chosen(self, rows: Tensor) -> "Rows":
-        """Some of the rows."""
+        """The rows with these indices."""
         return Rows(self.X[rows], self.y[rows], self.w[rows])
 
     def to(self, device: str) -> "Rows":
@@ -64,10 +67,10 @@ def train(
     training: Training,
     watch: Callable[[int, NetworkModule, float], None],
 ) -> int:
-    """Train a module in place; returns the epoch whose parameters it has in the end.
+    """Train a module in place, and return the epoch whose parameters it has in the end.
 
-    That is the one with the least loss on ``held``, 0 for the start. ``watch`` is told every
-    epoch, the module after it, and its held-out loss.
+    That is the epoch with the least loss on ``held``; 0 means the parameters before training.
+    ``watch(epoch, module, held_out_loss)`` is called after every epoch, and before the first.
     """
     parameters = chosen_parameters(module, training.parts)
     optimizer = torch.optim.AdamW(
@@ -75,7 +78,9 @@ def train(
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share_of_rate(training, len(rows.X)))
     generator = torch.Generator().manual_seed(training.seed)
-    least, best, kept = mean_loss(module, loss, held), 0, deepcopy(module.state_dict())
+    least = mean_loss(module, loss, held)
+    best = 0
+    kept = deepcopy(module.state_dict())
     watch(0, module, least)
     for epoch in range(1, training.n_epochs + 1):
         for batch in torch.randperm(len(rows.X), generator=generator).split(training.batch_size):
@@ -89,7 +94,9 @@ def train(
         now = mean_loss(module, loss, held)
         watch(epoch, module, now)
         if now < least:
-            least, best, kept = now, epoch, deepcopy(module.state_dict())
+            least = now
+            best = epoch
+            kept = deepcopy(module.state_dict())
         elif epoch - best >= training.patience:
             break
     module.load_state_dict(kept)
@@ -97,9 +104,10 @@ def train(
 
 
 def share_of_rate(training: Training, n_rows: int) -> Callable[[int], float]:
-    """The learning rate of every step: up in a line for an epoch, down along half a cosine.
+    """The learning rate at each step, as a share of the largest: a linear rise, then half a cosine.
 
-    Adam's first steps know nothing of the parameters' sizes and would undo what was fitted.
+    The rise takes one epoch. Adam's first steps do not know the scale of the gradients yet, and at
+    the full rate they would undo the fit.
     """
     warm = math.ceil(n_rows / training.batch_size)
     total = warm * max(training.n_epochs, 1)
@@ -107,7 +115,7 @@ def share_of_rate(training: Training, n_rows: int) -> Callable[[int], float]:
 
 
 def chosen_parameters(module: NetworkModule, parts: tuple[str, ...]) -> list[Tensor]:
-    """The parameters to train; the others are told that they are not."""
+    """The parameters to train; gradients of all others are switched off."""
     kinds = tuple(kind for part in parts for kind in PARTS[part])
     found: list[Tensor] = []
     for owner in module.modules():
@@ -117,11 +125,11 @@ def chosen_parameters(module: NetworkModule, parts: tuple[str, ...]) -> list[Ten
     return found
 
 
-@torch.no_grad()
 def mean_loss(module: NetworkModule, loss: Loss, rows: Rows) -> float:
-    """The mean loss over rows."""
-    total = sum(
-        float((w * value(loss, module(X), y)).sum())
-        for X, y, w in zip(*(t.split(LOSS_ROWS) for t in (rows.X, rows.y, rows.w)), strict=True)
-    )
+    """The weighted mean of the loss over rows."""
+    with torch.no_grad():
+        total = sum(
+            float((w * value(loss, module(X), y)).sum())
+            for X, y, w in zip(*(t.split(LOSS_ROWS) for t in (rows.X, rows.y, rows.w)), strict=True)
+        )
     return total / float(rows.w.sum())

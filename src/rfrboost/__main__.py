@@ -1,0 +1,7 @@
+"""``python -m rfrboost`` runs the command ``rfrboost``, which needs the extra ``cli``."""
+
+import sys
+
+from rfrboost.cli import main
+
+sys.exit(main())

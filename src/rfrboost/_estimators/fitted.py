@@ -1,0 +1,260 @@
+"""What a fit leaves behind: one frozen object that predicts, is saved and is exported.
+
+An estimator has its parameters and, once fitted, one :class:`Fitted`. A fit that fails or is
+interrupted leaves the former one in place. :class:`NumberTargets` and :class:`ClassTargets` are the
+target codecs, in which regression and classification differ: what the loss sees of y, and what
+raw predictions mean to the user.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from rfrboost._auto.conformal import Calibration, HeldOut, calibrate
+from rfrboost._model.losses import Loss
+from rfrboost._model.network import Network
+from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.sizes import LARGEST_INPUT
+from rfrboost._tables.encoder import Encoder
+from rfrboost._typing import Array, Indices
+
+# The types of numbers that X may have; others become float64.
+DTYPES = [np.float64, np.float32]
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """y = shift + scale·(what is fitted), shift one number per output.
+
+    Losses of raw − y commute with this, so that it changes no result; it keeps targets of any size
+    away from overflow. The scale is a power of two, so that multiplying by it rounds nothing.
+    """
+
+    shift: Array
+    scale: float
+
+    def shrink(self, y: Array) -> Array:
+        """Targets (n, k) in the units of the fit."""
+        return (y - self.shift) / self.scale
+
+    def grow(self, raw: Array) -> Array:
+        """Predictions (n, k) in the units of y."""
+        return raw * self.scale + self.shift
+
+
+NO_SCALE = TargetScale(frozen(np.zeros(1)), 1.0)
+
+
+@dataclass(frozen=True)
+class NumberTargets:
+    """Regression: numbers y (n, k) in the units of the fit.
+
+    ``one_output`` says that predictions have one axis, as y had; several quantile levels of one
+    target have two.
+    """
+
+    scale: TargetScale
+    one_output: bool
+
+    def predictions(self, loss: Loss, raw: Array) -> Array:
+        """Raw predictions (n, d) as predictions in the units of y."""
+        y = self.scale.grow(loss.predict(raw))
+        return y[:, 0] if self.one_output else y
+
+    def encode(self, y: Any, n_outputs: int | None = None, name: str = "y") -> Array:
+        """Numbers as the loss sees them; refuses another number of outputs, where it is known."""
+        Y = check_array(y, dtype=float, ensure_2d=False, input_name=name)
+        Y = Y.reshape(len(Y), -1)
+        if n_outputs is not None and Y.shape[1] != n_outputs:
+            raise ValueError(f"{name} has {Y.shape[1]} outputs, but y has {n_outputs}.")
+        return self.scale.shrink(Y)
+
+    def encode_validation(self, y_val: Any, n_outputs: int) -> Array:
+        """The targets of validation rows."""
+        return self.encode(y_val, n_outputs, "y_val")
+
+    def score(self, loss: Loss, raw: Array, Y: Array, w: Array | None) -> float:
+        """What ``score`` says of raw predictions, in the units of the fit: R² as a rule."""
+        return loss.score(loss.predict(raw), Y, w)
+
+    def calibration(self, loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration | None:
+        """Absolute residuals of every member on its held-out rows; None for quantile levels."""
+        if loss.several_levels:
+            return None
+        distances = [np.abs(member.y - loss.predict(member.raw)) for member in held_out]
+        return calibrate(distances, [member.w for member in held_out])
+
+
+@dataclass(frozen=True)
+class ClassTargets:
+    """Classification: labels as one column of 0 and 1 for two classes, else a column per class."""
+
+    classes: np.ndarray
+
+    @property
+    def one_output(self) -> bool:
+        """Whether there is one logit per row."""
+        return len(self.classes) == 2
+
+    @property
+    def scale(self) -> TargetScale:
+        """Logits have no unit."""
+        return NO_SCALE
+
+    def predictions(self, loss: Loss, raw: Array) -> Array:
+        """Raw predictions as probabilities (n, classes)."""
+        return loss.predict(raw)
+
+    def labels(self, probabilities: Array) -> np.ndarray:
+        """The most probable class of every row."""
+        return self.classes[np.argmax(probabilities, axis=1)]
+
+    def encode(self, y: Any, name: str = "y") -> Array:
+        """Labels as the loss sees them; refuses a label that is not among the classes."""
+        labels = column_or_1d(y)
+        unknown = np.setdiff1d(labels, self.classes)
+        if len(unknown):
+            raise ValueError(
+                f"{name} holds the class {str(unknown[0])!r}, which is not among the classes of "
+                "the fit."
+            )
+        return class_columns(np.searchsorted(self.classes, labels), len(self.classes))
+
+    def encode_validation(self, y_val: Any, n_outputs: int) -> Array:
+        """The labels of validation rows, all classes among them."""
+        Y = self.encode(y_val, "y_val")
+        missing = np.setdiff1d(self.classes, y_val)
+        if len(missing):
+            raise ValueError(
+                f"y_val must contain every class of y; {str(missing[0])!r} is missing. How much "
+                "each class counts is weighed by these rows."
+            )
+        return Y
+
+    def score(self, loss: Loss, raw: Array, Y: Array, w: Array | None) -> float:
+        """Accuracy."""
+        right = Y[:, 0].astype(np.intp) if self.one_output else np.argmax(Y, axis=1)
+        predicted = np.argmax(loss.predict(raw), axis=1)
+        return float(accuracy_score(right, predicted, sample_weight=w))
+
+    def calibration(self, loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration:
+        """The probability that every member did not give to the right class of held-out rows."""
+        scores = []
+        for member in held_out:
+            right = np.hstack([1 - member.y, member.y]) if self.one_output else member.y
+            scores.append(1.0 - np.sum(right * loss.predict(member.raw), axis=1, keepdims=True))
+        return calibrate(scores, [member.w for member in held_out])
+
+
+Targets = NumberTargets | ClassTargets
+
+
+def class_columns(codes: np.ndarray, n_classes: int) -> Array:
+    """Numbers of classes (n,) as the log loss sees them: (n, 1) for two classes, else one-hot."""
+    return codes[:, None].astype(float) if n_classes == 2 else np.eye(n_classes)[codes]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The columns of X that a model was fitted on: their number, names, and how to encode them."""
+
+    n_columns: int
+    names: np.ndarray | None
+    encoder: Encoder | None
+
+    def read(self, estimator: Any, X: Any) -> Array:
+        """X at prediction as the array (n, D) that the network was fitted on."""
+        if self.encoder is None:
+            X = validate_data(estimator, X, dtype=DTYPES, reset=False)
+            check_columns(X, self.names)
+            return X
+        if is_table(X):
+            check_not_empty(X)
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+            return self.encoder(X)
+        return self.encoder(
+            validate_data(
+                estimator, X, dtype=DTYPES, accept_sparse=True, ensure_all_finite=False, reset=False
+            )
+        )
+
+    def sources(self, width: int) -> Indices:
+        """For every column that the network sees, the number of the column it was made of."""
+        if self.encoder is None:
+            return np.arange(width)
+        return np.array(self.encoder.sources, np.intp)
+
+
+def check_columns(X: Array, names: np.ndarray | None) -> None:
+    """Refuse an array with columns so large that squared distances overflow."""
+    check_extent(np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float), names)
+
+
+def check_extent(largest: Array, names: np.ndarray | None) -> None:
+    """Refuse columns so large that squared distances overflow, by their largest absolute values."""
+    if (largest > LARGEST_INPUT).any():
+        j = int(np.argmax(largest))
+        raise ValueError(
+            f"Column {j if names is None else repr(names[j])} of X holds values as large as "
+            f"{largest[j]:.3g}; beyond {LARGEST_INPUT:g} distances between rows overflow. "
+            "Rescale it, for example with sklearn.preprocessing.StandardScaler."
+        )
+
+
+def is_table(X: Any) -> bool:
+    """Whether X is a data frame, or holds anything but numbers."""
+    if sparse.issparse(X):
+        return False
+    if hasattr(X, "columns"):
+        return True
+    try:
+        return np.asarray(X).dtype.kind not in "biufc"
+    except (TypeError, ValueError):
+        # Rows of different lengths and the like: scikit-learn says what is wrong with them.
+        return False
+
+
+def check_not_empty(X: Any) -> None:
+    """Refuse a table without rows or columns, in scikit-learn's words."""
+    shape = np.shape(X)
+    if len(shape) == 2 and 0 in shape:
+        what = "sample(s)" if shape[0] == 0 else "feature(s)"
+        raise ValueError(
+            f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required."
+        )
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted model, and what its fit has to say about it.
+
+    ``history`` has a record per layer. The last five exist for the ensemble only: held-out scores
+    for intervals and sets, shares of the columns, out-of-fold predictions and their score; and, for
+    a model that was trained on in PyTorch, the held-out loss of every epoch.
+    """
+
+    network: Network
+    loss: Loss
+    targets: Targets
+    inputs: Inputs
+    history: list[dict[str, float]]
+    seed: int
+    calibration: Calibration | None = None
+    importances: Array | None = None
+    oof_prediction: Array | None = None
+    oof_score: float | None = None
+    fine_tuning: list[float] | None = None
+
+    @property
+    def width(self) -> int:
+        """The width of the learned representation Φ."""
+        return len(self.network.heads[-1].W)
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of raw predictions per row."""
+        return len(self.network.heads[-1].b)

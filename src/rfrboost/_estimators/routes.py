@@ -1,0 +1,246 @@
+"""The three routes of a fit: a single network, the ensemble, and one network for large data.
+
+``fit`` of every estimator ends here. A route takes a :class:`~rfrboost._estimators.problem.Problem`
+and returns a :class:`~rfrboost._estimators.fitted.Fitted`; it changes nothing else, so that a fit
+that fails leaves the estimator as it was.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.random import default_rng
+from sklearn.utils import check_random_state
+
+from rfrboost._auto.fit import fit_auto
+from rfrboost._auto.importances import importances
+from rfrboost._blocks.held_out import HeldOutRows, HeldOutStopping
+from rfrboost._blocks.open import open_blocks
+from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
+from rfrboost._blocks.row_blocks import RowBlocks
+from rfrboost._blocks.sample import BlockSample
+from rfrboost._estimators.fitted import Fitted
+from rfrboost._estimators.parameters import (
+    BUMPS,
+    ENSEMBLE,
+    FEWEST_ROWS,
+    LARGE,
+    SINGLE,
+    Parameters,
+    check_effects,
+    resolved,
+)
+from rfrboost._estimators.problem import (
+    ENCODING_SEED,
+    Problem,
+    Request,
+    at_rows,
+    problem_of_arrays,
+    problem_of_chunks,
+)
+from rfrboost._estimators.progress import Progress
+from rfrboost._estimators.recipes import families_of, plan_for, recipe_for
+from rfrboost._model.history import LayerRecord, Watch
+from rfrboost._paper.boost import boost
+from rfrboost._rows.chunks import Chunks
+from rfrboost._tables.encoder import Encoder
+from rfrboost._tables.fit import fit_encoder
+
+
+def fit_arrays(
+    request: Request, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
+) -> Fitted:
+    """Fit rows in memory: a single network if ``n_layers`` is a number, else the ensemble."""
+    asked = ENSEMBLE if request.parameters.automatic else SINGLE
+    check_effects(request.parameters, asked)
+    problem = problem_of_arrays(request, X, y, sample_weight, X_val, y_val, FEWEST_ROWS)
+    if asked == ENSEMBLE and problem.chunks.facts.n_rows >= FEWEST_ROWS:
+        return fit_ensemble(request, problem)
+    return fit_single(request, problem)
+
+
+class Look(Protocol):
+    """A first look at rows that are not in memory."""
+
+    #: how many rows there are
+    n_rows: int
+
+    def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """X, y and weights of evenly spaced rows: all up to ``Sizes.gathered_rows`` of them."""
+
+
+def fit_blocks(request: Request, blocks: RowBlocks) -> Fitted:
+    """Fit rows that are read block by block."""
+    reader = BlockArrays if request.task == "regression" else ClassBlockArrays
+    return fit_outside_memory(
+        request,
+        lambda: BlockSample(reader(blocks), request.sizes),
+        lambda encoder, held: reader(blocks, encoder, held),
+        lambda source: open_blocks(source, request.sizes),
+    )
+
+
+def fit_outside_memory(
+    request: Request,
+    look: Callable[[], Look],
+    reader: Callable[[Encoder | None, HeldOutRows | None], BlockArrays],
+    opened_chunks: Callable[[BlockArrays], AbstractContextManager[Chunks]],
+) -> Fitted:
+    """Fit rows on disk or on Dask workers.
+
+    Few rows are gathered and fitted as rows in memory are. For more, ``reader`` says how their
+    blocks become arrays and ``opened_chunks`` gives them in chunks.
+    """
+    parameters = request.parameters
+    check_effects(parameters, ENSEMBLE if parameters.automatic else SINGLE)
+    if parameters.sample_splitting:
+        raise ValueError(
+            "sample_splitting shuffles all rows, which must be in memory for that: pass arrays, or "
+            "set sample_splitting=False."
+        )
+    if not parameters.automatic:
+        source = reader(None, None)
+        with opened_chunks(source) as chunks:
+            return fit_single(request, problem_of_chunks(request, chunks, source))
+    first_look = look()
+    X, y, w = first_look.sample()
+    if first_look.n_rows <= request.sizes.gathered_rows:
+        return fit_arrays(request, X, y, w, None, None)
+    check_effects(parameters, LARGE)
+    encoder: Encoder | None = None
+    if parameters.prepares:
+        encoder = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))[0]
+    source = reader(encoder, HeldOutRows(first_look.n_rows))
+    with opened_chunks(source) as chunks:
+        return fit_large(request, problem_of_chunks(request, chunks, source))
+
+
+def fit_single(request: Request, problem: Problem) -> Fitted:
+    """One network by the paper's algorithms, new or with layers added to the one before."""
+    parameters = resolved(request.parameters, SINGLE, request.task)
+    seed = seed_for(request, problem)
+    facts = problem.chunks.facts
+    scale = problem.targets.scale.scale
+    recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
+    history = [] if problem.resumed is None else former_history(request)
+    watch = watcher(request, problem, history, recipe.n_layers)
+    network = boost(problem.chunks, recipe, problem.resumed, watch)
+    return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
+
+
+def fit_large(request: Request, problem: Problem) -> Fitted:
+    """One network in the learned metric, until held-out rows or the time limit stop it."""
+    parameters = one_family(resolved(request.parameters, LARGE, request.task))
+    seed = seed_for(request, problem)
+    facts = problem.chunks.facts
+    scale = problem.targets.scale.scale
+    recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
+    history: list[dict[str, float]] = []
+    watch = watcher(request, problem, history, recipe.n_layers)
+    stopping = HeldOutStopping(problem.held_out, problem.loss, parameters.max_seconds)
+    network = stopping.kept(boost(problem.chunks, recipe, None, watch, stopping))
+    history = history[: len(network.layers)]
+    return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
+
+
+def one_family(parameters: Parameters) -> Parameters:
+    """The parameters of a large fit, which has features of one kind."""
+    families = families_of(parameters.features)
+    if len(families) > 1 or BUMPS in families:
+        raise ValueError(
+            f"features={parameters.features!r} has no effect in an automatic fit of more than "
+            "50,000 rows in blocks or partitions, which has one family of features and no bumps "
+            "(a bump around every row needs all rows in memory). Pass arrays in memory, or one of "
+            "'swim' and 'sparse'."
+        )
+    return replace(parameters, features=families[0])
+
+
+def fit_ensemble(request: Request, problem: Problem) -> Fitted:
+    """Members of several families, stopped, weighted and calibrated by the rows they hold out."""
+    arrays = problem.arrays
+    assert arrays is not None  # the ensemble is fitted to rows in memory
+    parameters = resolved(request.parameters, ENSEMBLE, request.task)
+    seed = seed_for(request, problem)
+    loss = problem.loss
+    targets = problem.targets
+    scale = targets.scale.scale
+    n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
+    strata = request.task == "classification"
+    plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
+    watch = watcher(request, problem, [], plan.n_layers)
+    fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, plan, watch)
+    # The layers that every family kept; those tried after them are left out.
+    history = [asdict(in_units_of_y(record, problem)) for record in fit.rounds]
+    sources = problem.inputs.sources(arrays.X.shape[1])
+    shares = importances(fit.network, arrays.X, arrays.w, sources)
+    if shares is not None:
+        shares = np.maximum(np.bincount(sources, shares, problem.inputs.n_columns), 0.0)
+    fitted = Fitted(
+        network=fit.network,
+        loss=loss,
+        targets=targets,
+        inputs=problem.inputs,
+        history=history,
+        seed=seed,
+        calibration=targets.calibration(loss, fit.held_out),
+        importances=shares,
+    )
+    raw = fit.out_of_fold
+    if raw is None:
+        return fitted
+    known = np.isfinite(raw).all(axis=1)
+    weights = None if arrays.w is None else arrays.w[known]
+    return replace(
+        fitted,
+        oof_prediction=targets.predictions(loss, at_rows(raw, arrays.present)),
+        # In the units of the fit, where squares of targets of any size are finite.
+        oof_score=targets.score(loss, raw[known], arrays.y[known], weights),
+    )
+
+
+def seed_for(request: Request, problem: Problem) -> int:
+    """A seed for a new model, or that of the one that layers are added to."""
+    if problem.resumed is not None and request.former is not None:
+        return request.former.seed
+    return int(check_random_state(request.parameters.random_state).randint(2**31 - 1))
+
+
+def former_history(request: Request) -> list[dict[str, float]]:
+    """The records of the layers that more are added to."""
+    return [] if request.former is None else list(request.former.history)
+
+
+def watcher(
+    request: Request, problem: Problem, history: list[dict[str, float]], n_layers: int
+) -> Watch:
+    """A function that is told of every layer: keeps it in ``history``, and shows it if asked."""
+    verbose = request.parameters.verbose
+    progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
+
+    def record_layer(record: LayerRecord) -> None:
+        record = in_units_of_y(record, problem)
+        history.append(asdict(record))
+        if progress is not None:
+            progress(record)
+
+    return record_layer
+
+
+def in_units_of_y(record: LayerRecord, problem: Problem) -> LayerRecord:
+    """A layer's record of a fit to scaled targets, in the units of y as far as floats reach."""
+    scale = np.float64(problem.targets.scale.scale)
+    degree = problem.loss.degree or 0
+
+    def scaled(value: float, power: int) -> float:
+        with np.errstate(all="ignore"):
+            return float(np.nan_to_num(value * scale**power))
+
+    return replace(
+        record,
+        loss=scaled(record.loss, degree),
+        gradient_norm=scaled(record.gradient_norm, degree),
+        step_length=scaled(record.step_length, degree - 2 if degree else 0),
+    )

@@ -1,0 +1,246 @@
+"""The commands: what they take, what they write, and what they say."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import failed, mixed_table, rfrboost, text_of, worked
+
+import rfrboost as library
+import rfrboost.inspection as inspection
+from rfrboost.cli.evaluate import class_scores
+
+CLI = Path(library.__file__).with_name("cli")
+COMMANDS = ("fit", "predict", "evaluate", "explain", "info", "demo")
+SHELL = [sys.executable, "-m", "rfrboost.cli"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a table of numbers and one of classes, and a model of each."""
+    folder = tmp_path_factory.mktemp("cli")
+    rows = mixed_table()
+    (folder / "t.csv").write_bytes(text_of(rows))
+    classes = [[*rows[0][:3], "kind"]] + [
+        [*r[:3], "hi" if float(r[3]) > 0 else "lo"] for r in rows[1:]
+    ]
+    (folder / "c.csv").write_bytes(text_of(classes))
+    worked(rfrboost("fit", folder / "t.csv", "--target", "y", "-o", folder / "t.rfrboost"))
+    worked(rfrboost("fit", folder / "c.csv", "--target", "kind", "-o", folder / "c.rfrboost"))
+    return folder
+
+
+def test_a_twelve_line_table_through_a_pipe(tmp_path):
+    script = """
+    set -e
+    table() {
+        printf 'x,y\\n1,2.1\\n2,3.9\\n3,6.2\\n4,8.1\\n5,9.8\\n6,12.2\\n'
+        printf '7,13.9\\n8,16\\n9,18.1\\n10,20\\n11,22.1\\n'
+    }
+    table | "$@" fit - --target y --out m.rfrboost
+    table | "$@" predict m.rfrboost - | cat
+    """
+    ran = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", script, "bash", *SHELL],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = ran.stdout.splitlines()
+    assert lines[0] == "prediction"
+    np.testing.assert_allclose([float(v) for v in lines[1:]], 2 * np.arange(1, 12), atol=0.5)
+    assert "Task: regression ('y' contains numbers)" in ran.stderr
+    assert "\x1b" not in ran.stderr
+
+
+def test_the_package_itself_runs_the_command(tmp_path):
+    command = [sys.executable, "-m", "rfrboost", "--version"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout == f"rfrboost {library.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches_by_example(command):
+    ran = worked(rfrboost(command, "--help"))
+    assert re.search(rf"Examples?\s+rfrboost {command}|rfrboost {command}", ran.out.decode())
+    assert ran.said == ""
+
+
+def test_without_a_command_the_help_says_where_to_start():
+    text = worked(rfrboost()).out.decode()
+    assert "Start here" in text
+    assert all(command in text for command in COMMANDS)
+    assert worked(rfrboost("--version")).out.decode() == f"rfrboost {library.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "piece"),
+    [
+        (["nothing"], "nothing"),
+        (["fit", "t.csv"], "--target"),
+        (["fit", "t.csv", "--target", "y", "--task", "ranking"], "ranking"),
+        (["fit", "t.csv", "--target", "y", "--out", "-"], "--out"),
+        (["fit", "t.csv", "--target", "y", "--out", "no/where/m"], "no/where"),
+        (["evaluate", "t.csv", "--target", "y", "--folds", "1"], "--folds"),
+        (["predict", "m", "t.csv", "--interval", "1.5"], "--interval"),
+        (["predict", "m"], "TABLE"),
+        (["fit", "t.csv", "--target", "y", "--unknown"], "--unknown"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_code_2(words, piece):
+    ran = rfrboost(*words)
+    failed(ran, piece, code=2)
+    assert ran.said.count("\n") == 1
+
+
+def test_predictions_are_those_of_the_library(place):
+    frame = pd.read_csv(place / "t.csv", parse_dates=["day"])
+    model = library.load(place / "t.rfrboost")
+    printed = worked(rfrboost("predict", place / "t.rfrboost", place / "t.csv")).numbers
+    np.testing.assert_array_equal(printed, model.predict(frame[["size", "town", "day"]]))
+
+
+def test_probabilities_have_a_column_for_every_class(place):
+    ran = worked(rfrboost("predict", place / "c.rfrboost", place / "c.csv", "--proba"))
+    assert ran.out.decode().splitlines()[0] == "prediction,p_hi,p_lo"
+    cells = [row.split(",") for row in ran.rows]
+    assert all(abs(float(hi) + float(lo) - 1) < 1e-12 for _, hi, lo in cells)
+    assert all((label == "hi") == (float(hi) > 0.5) for label, hi, _ in cells)
+
+
+def test_probabilities_of_numbers_are_refused(place):
+    failed(rfrboost("predict", place / "t.rfrboost", place / "t.csv", "--proba"), "classes", code=2)
+
+
+@pytest.mark.skipif(
+    not hasattr(library.RFRBoostRegressor, "predict_interval"),
+    reason="the library has no intervals",
+)
+def test_intervals_are_those_of_the_library(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_bytes(text_of(mixed_table(120)))
+    worked(rfrboost("fit", table, "--target", "y", "-o", tmp_path / "m"))
+    ran = worked(rfrboost("predict", tmp_path / "m", table, "--interval", "0.8"))
+    assert ran.out.decode().splitlines()[0] == "prediction,lower,upper"
+    cells = np.array([[float(cell) for cell in row.split(",")] for row in ran.rows])
+    assert (cells[:, 1] <= cells[:, 2]).all()
+
+
+def test_a_model_that_cannot_give_intervals_says_so(tmp_path):
+    model = library.RFNNRegressor(8, random_state=0).fit(np.arange(20.0)[:, None], np.arange(20.0))
+    model.save(tmp_path / "m")
+    ran = rfrboost("predict", tmp_path / "m", "-", "--interval", "0.9", stdin=b"a\n1\n")
+    failed(ran, "interval")
+    # Without names, columns count.
+    assert len(worked(rfrboost("predict", tmp_path / "m", "-", stdin=b"a\n1\n2\n")).rows) == 2
+    failed(rfrboost("predict", tmp_path / "m", "-", stdin=b"a,b\n1,2\n"), "2 columns")
+
+
+def test_a_thing_that_does_not_predict_is_refused(tmp_path):
+    features = library.SWIMFeatures(4, random_state=0)
+    features.fit(np.arange(20.0)[:, None], np.arange(20.0)).save(tmp_path / "m")
+    failed(rfrboost("predict", tmp_path / "m", "-", stdin=b"a\n1\n"), "SWIMFeatures")
+
+
+def test_evaluate_shows_three_models_and_keeps_every_fold(place, tmp_path):
+    words = ("evaluate", place / "t.csv", "--target", "y", "--folds", "3")
+    text = worked(rfrboost(*words, "--out", tmp_path / "s.csv")).out.decode()
+    for piece in ("rfrboost", "HistGradientBoosting", "ridge", "RMSE", "MAE", "R²", "seconds"):
+        assert piece in text
+    header, *rows = (tmp_path / "s.csv").read_text().splitlines()
+    assert header == "model,fold,RMSE,MAE,R²,seconds"
+    assert len(rows) == 9
+    text = worked(rfrboost("evaluate", place / "c.csv", "--target", "kind", "-o", "-")).out.decode()
+    assert text.splitlines()[0] == "model,fold,accuracy,log loss,calibration error,seconds"
+
+
+def test_scores_of_known_probabilities():
+    classes, y = np.array(["a", "b"]), np.array(["a", "b", "b", "new"])
+    probabilities = np.array([[0.8, 0.2], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]])
+    found = class_scores(classes, probabilities, y)
+    assert found["accuracy"] == 0.5
+    expected = -np.log([0.8, 0.8, 0.4, 1e-15]).mean()
+    assert found["log loss"] == pytest.approx(expected)
+    # The probability of b, one row a bin: 0.2 and 0.5 where it is not, 0.8 and 0.4 where it is.
+    assert found["calibration error"] == pytest.approx((0.2 + 0.5 + 0.2 + 0.6) / 4)
+
+
+def test_explain_finds_the_columns_that_matter(place, tmp_path):
+    text = worked(rfrboost("explain", place / "t.rfrboost", place / "t.csv")).out.decode()
+    assert re.search(r"size\s+\d\.\d+\s+█+", text)
+    words = ("explain", place / "t.rfrboost", place / "t.csv", "--rows", "20")
+    worked(rfrboost(*words, "--out", tmp_path / "e.csv"))
+    header, *rows = (tmp_path / "e.csv").read_text().splitlines()
+    assert header == "column,effect"
+    assert rows[0].startswith("size,")
+    assert sorted(row.split(",")[0] for row in rows) == ["day", "size", "town"]
+
+
+def test_info_says_what_is_inside_and_loads_nothing(place, monkeypatch):
+    monkeypatch.setattr("rfrboost._files.io.unpack", None)
+    text = worked(rfrboost("info", place / "c.rfrboost")).out.decode()
+    for piece in (
+        "RFRBoostClassifier",
+        "size, town, day",
+        "1 numeric, 1 date, 1 categorical",
+        "hi, lo",
+    ):
+        assert piece in text
+
+
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_evaluate_takes_what_is_irregular(kind, tmp_path):
+    """Columns without anything in them, categories seen once, dates, durations, rare classes."""
+    rng = np.random.default_rng(0)
+    n = 40
+    frame = pd.DataFrame(
+        {
+            "nothing": np.full(n, np.nan),
+            "one": np.ones(n),
+            "id": [f"row {k}" for k in range(n)],
+            "day": pd.date_range("2024-01-01", periods=n, tz="Europe/Paris"),
+            "span": pd.to_timedelta(rng.integers(0, 99, n), unit="h"),
+            "code": pd.Categorical(rng.integers(0, 3, n)),
+            "flag": rng.random(n) < 0.5,
+            "x": np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
+            "y": rng.normal(size=n)
+            if kind == "numbers"
+            else ["a", "b"] * (n // 2 - 1) + ["c", "d"],
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    words = ("evaluate", tmp_path / "t.parquet", "--target", "y", "--folds", "2", "-o", "-")
+    rows = worked(rfrboost(*words)).rows
+    assert len(rows) == 6
+    assert all(np.isfinite(float(cell)) for row in rows for cell in row.split(",")[1:])
+
+
+@pytest.mark.parametrize("package", ["typer", "rich", "pandas", "pyarrow", "safetensors"])
+def test_without_the_extra_one_sentence_says_what_to_install(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    ran = rfrboost("--version")
+    failed(ran, f"needs {package}", "pip install 'rfrboost[cli]'")
+    assert ran.said.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", sorted(CLI.glob("*.py")), ids=lambda path: path.stem)
+def test_files_are_small_and_use_public_names_only(path):
+    source = path.read_text(encoding="utf-8")
+    assert source.count("\n") <= 300
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            doc = ast.get_docstring(node, clean=False) or ""
+            assert node.end_lineno - node.lineno - doc.count("\n") <= 55, node.name
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("rfrboost"):
+            names = {alias.name for alias in node.names}
+            inside = node.module.startswith("rfrboost.cli")
+            public = {"rfrboost": library, "rfrboost.inspection": inspection}
+            # Atomic writing is the one private thing that commands share with the library.
+            if not inside and names != {"atomic_stream"}:
+                assert names <= set(public[node.module].__all__)

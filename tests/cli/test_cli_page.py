@@ -1,0 +1,40 @@
+"""What docs/cli.md shows is what happens: its commands run in order, in one folder."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from command_line import rfrboost, worked
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "cli.md"
+
+
+def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "bin" / "rfrboost"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m rfrboost.cli "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    printed = ""
+    for line in "".join(blocks).splitlines():
+        words = shlex.split(line)
+        if words[0] == "cd":
+            monkeypatch.chdir(words[1])
+        elif words[0] == "rfrboost" and "|" not in words:
+            said = worked(rfrboost(*words[1:])).said
+            if words[1] == "demo":
+                shown = re.findall(r"^\$ rfrboost (\w+)", said, re.MULTILINE)
+                assert shown == ["evaluate", "fit", "info", "explain", "predict"]
+        else:
+            command = ["bash", "-eo", "pipefail", "-c", line]
+            printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    low, high = map(float, printed.split())
+    assert 4 < low < 6
+    assert 14 < high < 16
+    made = {path.name for path in Path().iterdir()}
+    assert {"scores.csv", "rents.csv", "rents.parquet", "districts.csv", "effects.csv"} <= made
+    assert Path("rents.csv").read_text().count("\n") == 9

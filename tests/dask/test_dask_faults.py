@@ -20,6 +20,7 @@ from dask_workers import frame_on_dask, named, on_dask, two_workers
 from small_sizes import with_sizes
 
 from rfrboost import RFRBoostRegressor
+from rfrboost._model.samplers import SWIM
 from rfrboost.dask import DaskRFRBoostClassifier, DaskRFRBoostRegressor
 
 SMALL = {"n_features": (20, 15), "random_state": 0}
@@ -39,28 +40,33 @@ def kill_one(client):
     return victim
 
 
-class Interrupted(DaskRFRBoostRegressor):
-    """An estimator that calls ``happens`` after its first layer."""
+class Interrupting:
+    """SWIM features; before those of the second layer are drawn, ``happens`` is called."""
 
-    _sizes = SMALL_CHUNKS
+    swim = SWIM(0.5, "tanh")
 
-    def _watch(self, history, n_layers, scale, loss):
-        watch = super()._watch(history, n_layers, scale, loss)
+    def __init__(self, happens=None):
+        self.happens = happens
+        self.n_draws = 0
 
-        def interrupted(record):
-            watch(record)
-            if record.layer == 1:
-                self.happens()
+    def n_rows(self, n_features):
+        return self.swim.n_rows(n_features)
 
-        return interrupted
+    def sample(self, Z, Y, n_features, rng):
+        self.n_draws += 1
+        # A layer has two draws, of Φ and of x.
+        if self.n_draws == 3 and self.happens is not None:
+            self.happens()
+        return self.swim.sample(Z, Y, n_features, rng)
 
 
 @pytest.mark.parametrize("during", ["between two layers", "while the second layer is fitted"])
 def test_a_worker_killed_during_fit_changes_nothing(client, during):
     X, y, w = regression_rows()
-    local = with_sizes(RFRBoostRegressor(3, **SMALL), SMALL_CHUNKS)
-    expected = local.fit(X, y, w).predict(X)
-    model = Interrupted(3, **SMALL)
+    local = RFRBoostRegressor(3, **SMALL, features=Interrupting())
+    expected = with_sizes(local, SMALL_CHUNKS).fit(X, y, w).predict(X)
+    sampler = Interrupting()
+    model = with_sizes(DaskRFRBoostRegressor(3, **SMALL, features=sampler), SMALL_CHUNKS)
     killed = []
     fitted_by_then = []
 
@@ -70,9 +76,9 @@ def test_a_worker_killed_during_fit_changes_nothing(client, during):
 
     # To find the worker takes a few messages to the scheduler; the layers left take hundreds.
     thread = threading.Thread(target=kill)
-    model.happens = kill if during == "between two layers" else thread.start
+    sampler.happens = kill if during == "between two layers" else thread.start
     model.fit(*on_dask(X, y, w, [100, 100]))
-    if model.happens is not kill:
+    if sampler.happens is not kill:
         thread.join()
     assert fitted_by_then == [False]
     assert killed[0] not in client.run(os.getpid).values()
@@ -150,16 +156,16 @@ import dask
 from block_rows import regression_rows
 from dask_workers import on_dask
 from distributed import Client
-from test_dask_faults import SMALL, Interrupted
+from rfrboost.dask import DaskRFRBoostRegressor
+from test_dask_faults import SMALL, Interrupting
 
 if __name__ == "__main__":
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     cluster = subprocess.Popen([sys.executable, sys.argv[1]], text=True, **pipes)
     X, y, _ = regression_rows()
-    model = Interrupted(2, **SMALL)
+    model = DaskRFRBoostRegressor(2, **SMALL, features=Interrupting(cluster.kill))
     address = cluster.stdout.readline().strip()
     model.client = Client(address, timeout="600s")
-    model.happens = cluster.kill
     # A client that has lost its scheduler tries for this long to find it again.
     with dask.config.set({"distributed.comm.timeouts.connect": "5s"}):
         try:

@@ -178,12 +178,12 @@ def test_automatic_fits_of_few_rows_are_those_in_memory(client):
 
 def test_what_an_earlier_fit_knew_is_forgotten(client):
     X, y, _ = regression_rows(120)
-    model = DaskRFRBoostRegressor(1, n_bags=2, random_state=0)
+    model = DaskRFRBoostRegressor(1, random_state=0)
     model.client = client
     frame = frame_on_dask(named(X).assign(y=y), [60])
     model.fit(frame[list(named(X))], frame["y"])
     assert hasattr(model, "feature_names_in_")
-    model.set_params(n_layers="auto").fit(*on_dask(X, y, None, [60])[:2])
+    model.set_params(n_layers="auto", n_bags=2).fit(*on_dask(X, y, None, [60])[:2])
     assert not hasattr(model, "feature_names_in_")
     assert model.client is client
 

@@ -28,7 +28,7 @@ test-core: $(VENV)/test-core.stamp
 TORCH ?= torch
 test-torch: $(VENV)/test.stamp
 	$(BIN)/python -m pip install --quiet "$(TORCH)" --editable ".[test,torch]"
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_torch.py tests/test_experiments_mlp.py tests/test_experiments_searched.py tests/test_experiments_fine_tune.py
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/export/test_torch.py tests/experiments/test_experiments_mlp.py tests/experiments/test_experiments_searched.py tests/experiments/test_experiments_fine_tune.py
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .
@@ -47,14 +47,14 @@ bench-scale: $(VENV)/bench.stamp
 replay: $(VENV)/experiments.stamp
 	$(BIN)/python -m experiments replay
 
-# The site, in docs/_build/html; a warning is an error, and examples run on one core, with the
-# environment's own commands. Pages of modules that are no more would stay: they are written anew.
+# The site, in docs/_build/html. Warnings are errors. Examples run on one core, with the commands of
+# this environment. Pages of modules are made anew, so that none is left of a module that is gone.
 docs: $(VENV)/docs.stamp
 	rm -rf docs/api docs/internals
 	PATH="$(CURDIR)/$(BIN):$$PATH" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 		$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
-# The README's path for a new user, word by word: an empty directory, and nothing in it but the wheel.
+# The commands of docs/start.md, word by word, in an empty directory that holds only the wheel.
 wheel-test:
 	$(PYTHON) tools/wheel_path.py
 

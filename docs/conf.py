@@ -6,7 +6,7 @@ from pathlib import Path
 from rfrboost import __version__
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "_ext"))
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "tools")]
 
 project = "rfrboost"
 author = "The rfrboost developers"
@@ -22,6 +22,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "internals",
     "pages",
 ]
 exclude_patterns = ["_build", "gallery/README.rst", "sg_execution_times.rst"]
@@ -41,7 +42,7 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 templates_path = ["_templates"]
 
-# Prompts and results are not part of what one wants to copy.
+# The button copies the code alone, without prompts.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

@@ -37,8 +37,8 @@ SEED = 0
 PICTURE = Path("demo-output/demo.png")
 CIRCLES = "circles"
 
-# Four candidates a model, chosen by cross-validation; RFRBoost as it comes, without any, except
-# where its layers are to be drawn. A list of one value is a setting, not a choice.
+# Cross-validation chooses among four candidates per model. RFRBoost has its default settings,
+# except on the circles, where its layers are drawn. A list of one value is a setting, no choice.
 Grid = dict[str, list[Any]]
 Model = GridSearchCV | Pipeline
 RIDGE: Grid = {"alpha": [0.1, 1, 10, 100]}
@@ -181,9 +181,9 @@ def score_table(results: list[Result]) -> Table:
         "dataset",
         "score",
         title="Test scores, and seconds of one fit",
-        caption="★ best. Half of the rows train, half test. RFRBoost comes as it is,\n"
-        "but for the circles; the others are the best of four candidates by\n"
-        "cross-validation. One split: small gaps mean little.",
+        caption="★ best. Half of the rows train, half test. RFRBoost has its default\n"
+        "settings except on the circles; the others are the best of four\n"
+        "candidates by cross-validation. One split: small gaps mean little.",
         show_lines=True,
     )
     for model in models:
@@ -213,7 +213,7 @@ def layers(result: Result) -> list[tuple[NDArray, float]]:
 
 
 def errors(results: list[Result], measure: str) -> dict[str, dict[str, float]]:
-    """What is left to 1 of the scores by that measure, by dataset and model."""
+    """1 − score, by dataset and model, of the datasets that are scored by this measure."""
     chosen: dict[str, dict[str, float]] = {}
     for r in results:
         if r.dataset.measure == measure:
@@ -224,7 +224,7 @@ def errors(results: list[Result], measure: str) -> dict[str, dict[str, float]]:
 def main() -> None:
     console = Console()
     jobs = [(data, *pair) for data in datasets() for pair in searches(data).items()]
-    # One thread a fit: they are small, and threads that wait for each other on a busy machine
+    # One thread per fit: fits are small, and threads that wait for each other on a busy machine
     # take many times as long. The second core is for the other half of the search.
     with threadpool_limits(1):
         results = [evaluate(*job) for job in shown(jobs, console)]

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw themselves: no scripts, and pages work offline."""
+"""Formulas as MathML, which browsers draw without scripts, so that pages work offline."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def inline(writer: Any, node: nodes.math) -> None:
 
 
 def display(writer: Any, node: nodes.math_block) -> None:
-    """Write a formula on lines of its own, in a box that scrolls where it is too wide."""
+    """Write a displayed formula, in a box that scrolls if it is too wide."""
     formula = convert(node.astext(), display="block")
     writer.body.append(f'<div class="formula">{formula}</div>')
     raise nodes.SkipNode

@@ -1,25 +1,35 @@
-"""Small things the site needs: links into the repository, plain docstrings, a quick gallery."""
+"""Links into the repository, the table of defaults, plain docstrings, a limit for examples."""
 
 import re
 import time
 from pathlib import Path
 from typing import Any
 
+from defaults import MARK, table
 from sphinx.application import Sphinx
+
+import rfrboost
 
 # The gallery in the order in which it should be read.
 EXAMPLES = ["regression", "tables", "circles", "trees", "pipeline", "explain", "onnx", "dask"]
-# Processor seconds an example may take, so that it can be tried while reading.
-MOST_SECONDS = 15.0
+# Processor seconds that an example may take. Examples are meant to run within 15 seconds on an idle
+# machine, so that they can be tried while reading; a busy machine may take three times as long.
+MOST_SECONDS = 45.0
 
-# What a link to a file of the repository is on the site.
+# The page of the site for a file of the repository.
 LINKS = {
-    r"src/rfrboost/(\w+)\.py": r"/internals/rfrboost.\1.rst",
     r"experiments/results/([\w-]+)\.md": r"/results/\1.md",
     r"experiments/results": "/results/index.md",
     r"experiments/README\.md": "/results/experiments.md",
     r"benchmarks/results\.md": "/results/benchmarks.md",
+    r"benchmarks/(dask|scale)\.md": r"/results/\1.md",
+    r"SECURITY\.md": "/security.md",
+    r"CONTRIBUTING\.md": "/contributing.md",
+    r"CHANGELOG\.md": "/changes.md",
 }
+SOURCE_FILE = re.compile(r"\]\((?:\.\./)+src/(rfrboost/[\w/]+)\.py\)")
+PUBLIC = set(rfrboost.__all__)
+ATTRIBUTE_LINK = re.compile(r":obj:`(\w+_)(?: <[^>]*>)?`")
 CODE = re.compile(r"(``.*?``)")
 
 
@@ -47,31 +57,45 @@ limit_time = TimeLimit()
 
 
 def read_source(app: Sphinx, page: str, source: list[str]) -> None:
-    """Point links at what a file of the repository is on the site."""
-    text = source[0]
+    """Point links to files of the repository at their pages, and put the table of defaults in."""
+    text = SOURCE_FILE.sub(module_link, source[0]).replace(MARK, table())
     for file, target in LINKS.items():
         text = re.sub(rf"\]\((?:\.\./)+{file}\)", f"]({target})", text)
     # The blank line that ends a doctest is not for readers.
     source[0] = re.sub(r"\n\n```(?=\n|$)", "\n```", text)
 
 
+def module_link(found: re.Match[str]) -> str:
+    """The link to a module's page in place of that to its file."""
+    name = found[1].removesuffix("/__init__").replace("/", ".")
+    return f"](/internals/{name}.rst)"
+
+
 def plain_docstring(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Let |x| in docstrings mean what it means in mathematics, not a substitution."""
+    """Let |x| be an absolute value, not a substitution, and fitted attributes be plain names."""
     for i, line in enumerate(lines):
-        parts = CODE.split(line)
+        # numpydoc links attributes to their own entries, which are left out below.
+        parts = CODE.split(ATTRIBUTE_LINK.sub(r"**\1**", line))
         lines[i] = "".join(p if p.startswith("``") else p.replace("|", r"\|") for p in parts)
 
 
-def only_ours(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
-    """Leave out what scikit-learn adds to every estimator: its own manual has it."""
-    return skip or not str(getattr(obj, "__module__", "rfrboost")).startswith("rfrboost")
+def left_out(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
+    """Leave out what is documented elsewhere.
+
+    What scikit-learn adds to every estimator is in its own manual, fitted attributes are in the
+    docstrings of their classes, and public estimators have pages in the reference.
+    """
+    module = str(getattr(obj, "__module__", "rfrboost"))
+    fitted = what == "class" and name.endswith("_") and not name.endswith("__")
+    public = what == "module" and module.startswith("rfrboost._estimators") and name in PUBLIC
+    return skip or fitted or public or not module.startswith("rfrboost")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the above."""
     app.connect("source-read", read_source)
     app.connect("autodoc-process-docstring", plain_docstring)
-    app.connect("autodoc-skip-member", only_ours)
+    app.connect("autodoc-skip-member", left_out)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

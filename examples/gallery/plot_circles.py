@@ -28,9 +28,9 @@ print(f"logistic regression: accuracy {linear.score(X_test, y_test):.3f}")
 
 # %%
 # With ``n_layers`` a number the model is the paper's single network. ``warm_start`` lets ``fit``
-# add layers to the ones that are there, so that ``transform`` can be asked after each of them for
-# the representation Φ. The rings are thin and there is no noise to fear: steep features, little
-# regularisation, a whole step at a time. A layer has few features, so that it takes several.
+# add layers to a fitted model, so that ``transform`` gives the representation Φ after each of them.
+# The rings are thin and there is no noise, hence steep features, little regularisation and a
+# learning rate of one. A layer has few features, so that several layers are needed.
 
 model = RFRBoostClassifier(
     n_layers=0,
@@ -63,7 +63,7 @@ plt.show()
 
 # %%
 # ``staged_predict`` gives the predictions after every layer of one fitted model, without fitting
-# again; its last ones are those of ``predict``.
+# again; the last ones are those of ``predict``.
 
 stages = list(model.staged_predict(X_test))
 print([f"{np.mean(stage == y_test):.3f}" for stage in stages])

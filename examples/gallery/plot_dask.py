@@ -1,6 +1,6 @@
 """
-On Dask: rows that other processes hold
-=======================================
+On Dask: rows that workers hold
+===============================
 
 A cluster of Dask workers fits the model that one process would. Here the cluster is two threads of
 this process, so that the example runs anywhere; with the address of a real one in ``Client`` the
@@ -18,8 +18,8 @@ from rfrboost.dask import DaskRFRBoostClassifier
 client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0")
 
 # %%
-# Points on three arms of a spiral, made partition by partition where they are needed. The client
-# has never seen them: X and y are plans.
+# Points on three arms of a spiral, made on the workers, partition by partition. The client never
+# sees them: X and y are lazy Dask arrays.
 
 
 def points(seed: int, n: int) -> np.ndarray:
@@ -39,8 +39,8 @@ X, y = data[:, :2] * 3, data[:, 2].astype(int)
 print(X)
 
 # %%
-# The third partition is empty, the second small: it does not matter. ``fit`` runs on the workers;
-# ``predict_proba`` is another plan, block by block.
+# The third partition is empty and the second is small, which does not matter. ``fit`` runs on the
+# workers; ``predict_proba`` returns a lazy array again.
 
 model = DaskRFRBoostClassifier(n_layers=3, n_features=(64, 64), random_state=0).fit(X, y)
 probability = model.predict_proba(X)
@@ -48,7 +48,7 @@ print(probability)
 print(f"accuracy {float((model.predict(X) == y).mean()):.3f}")
 
 # %%
-# What was fitted is an ordinary model, and the one that the same rows in memory give.
+# The result is an ordinary model, the one that the same rows in memory give.
 
 ordinary = model.to_local()
 rows, labels = da.compute(X, y)

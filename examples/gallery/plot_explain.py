@@ -1,6 +1,6 @@
 """
-What a model looks at, and whether to believe it
-================================================
+What a model uses, and whether to believe it
+============================================
 
 Five questions about a fitted model, each answered by one call of :mod:`rfrboost.inspection` or of
 scikit-learn.
@@ -30,21 +30,21 @@ PartialDependenceDisplay.from_estimator(model, X, top, grid_resolution=30, ax=ax
 plt.show()
 
 # %%
-# How far off is it? Without rows of their own, residuals are those of rows held out in the fit.
+# How far off is it? If no rows are given, residuals are the out-of-fold residuals of the fit.
 
 inspection.plot_residuals(model, y=y)
 plt.show()
 
 # %%
-# How did it get there? The held-out loss after every layer, by family of members. (Diabetes is next
-# to linear and was done after a layer or two; this is a problem that is not.)
+# How did the fit proceed? The held-out loss after every layer, by family of members. (The diabetes
+# data are nearly linear, and early stopping ends after a layer or two; this problem is not.)
 
 X, y = make_friedman1(600, noise=1.0, random_state=0)
 inspection.plot_learning_curve(RFRBoostRegressor(random_state=0).fit(X, y))
 plt.show()
 
 # %%
-# Of a classifier: do probabilities mean what they say?
+# Are the probabilities of a classifier calibrated?
 
 X, y = make_classification(1000, n_informative=6, class_sep=0.6, flip_y=0.1, random_state=0)
 classifier = RFRBoostClassifier(random_state=0).fit(X, y)

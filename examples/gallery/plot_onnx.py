@@ -20,7 +20,7 @@ import rfrboost
 folder = Path(tempfile.mkdtemp())
 
 # %%
-# A table of made-up cars with a category and holes, as a CSV file.
+# A table of made-up cars with a category and missing values, as a CSV file.
 
 rng = np.random.default_rng(0)
 n = 800
@@ -39,15 +39,15 @@ cars.loc[rng.random(n) < 0.1, "power"] = np.nan
 cars.to_csv(folder / "cars.csv", index=False)
 
 # %%
-# The command line fits a model to it. What it says goes to standard error.
+# The command line fits a model to it. Its messages go to standard error.
 
 command = ["rfrboost", "fit", "cars.csv", "--target", "price", "--out", "cars.rfrboost"]
 done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
 print(done.stderr)
 
 # %%
-# The model file is read where there is Python, and written as ONNX: how columns become numbers, the
-# network and its head are one graph.
+# Python reads the model file and writes it as ONNX: the encoding of the columns, the network and
+# its head are one graph.
 
 model = rfrboost.load(folder / "cars.rfrboost")
 model.to_onnx(folder / "cars.onnx")
@@ -56,7 +56,7 @@ for path in sorted(folder.iterdir()):
 
 # %%
 # From here on nothing of rfrboost is needed. The graph has an input for every column, of shape
-# (n, 1): numbers with NaN for holes, text for categories.
+# (n, 1): numbers with NaN for missing values, text for categories.
 
 session = onnxruntime.InferenceSession(folder / "cars.onnx")
 for column in session.get_inputs():
@@ -70,7 +70,7 @@ inputs = {
 [by_onnx] = session.run(["variable"], inputs)
 
 # %%
-# The same predictions, up to the rounding of single precision.
+# The predictions are the same, up to rounding in single precision.
 
 by_model = model.predict(cars.drop(columns="price"))
 difference = np.abs(by_onnx[:, 0] - by_model)

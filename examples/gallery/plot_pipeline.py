@@ -3,8 +3,8 @@ In a scikit-learn pipeline, tuned with Optuna
 =============================================
 
 The automatic model has nothing to tune. A single network (``n_layers`` a number) is smaller and
-faster to fit, and has the paper's parameters, which want tuning. It is a scikit-learn estimator
-like any other, so pipelines, cross-validation and Optuna work on it as usual.
+faster to fit, and its hyper-parameters, those of the paper, need tuning. It is a scikit-learn
+estimator like any other, so pipelines, cross-validation and Optuna work on it as usual.
 """
 
 import matplotlib.pyplot as plt
@@ -60,8 +60,8 @@ for name, value in study.best_params.items():
 
 # %%
 # Five columns of this problem matter and five do not, which is what the learned metric
-# (``"agop"``) is for. Beside it the same network as it comes, and the automatic model, which has
-# not been tuned.
+# (``"agop"``) is for. Beside the tuned network: the same network with its default settings, and the
+# automatic model, which has not been tuned.
 
 tuned = network(**study.best_params).fit(X_train, y_train)
 as_it_comes = network().fit(X_train, y_train)

@@ -2,9 +2,8 @@
 Regression with intervals
 =========================
 
-A prediction without a statement of how far off it may be is half a prediction. An automatic fit has
-held-out residuals from its own folds, and makes intervals of them; where the noise itself changes
-from row to row, quantiles follow it.
+How far off may a prediction be? An automatic fit has out-of-fold residuals, and makes prediction
+intervals from them; where the noise changes from row to row, quantiles follow it.
 """
 
 import matplotlib.pyplot as plt
@@ -27,9 +26,9 @@ X, y = draw(600, rng)
 X_test, y_test = draw(20_000, rng)
 
 # %%
-# One automatic fit of the mean, whose intervals come from residuals of rows that were held out,
-# and one of three quantiles at once. In one noisy column all pairs of neighbours look steep, and
-# quantiles would follow them; neurons between pairs drawn uniformly make calmer curves.
+# One automatic fit of the mean, whose intervals come from out-of-fold residuals, and one of three
+# quantiles at once. In one noisy column all pairs of neighbours look steep, and quantiles would
+# follow them; neurons between pairs drawn uniformly make smoother curves.
 
 model = RFRBoostRegressor(random_state=0).fit(X, y)
 quantiles = RFRBoostRegressor(
@@ -49,9 +48,9 @@ for name, ends in bands(X_test).items():
     print(f"{name}: cover {inside.mean():.3f} in all, {left:.3f} left, {right:.3f} right")
 
 # %%
-# Both cover about nine tenths of new rows. Intervals keep that promise on average over rows: they
-# are too wide where there is little noise and too narrow where there is much. Quantiles follow the
-# noise, and promise nothing.
+# Both cover about nine tenths of new rows. Intervals do so on average over rows: they are too wide
+# where there is little noise and too narrow where there is much. Quantiles follow the noise, but
+# their coverage is not guaranteed.
 
 grid = np.linspace(-3, 3, 400)[:, None]
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharey=True)
@@ -69,9 +68,10 @@ axes[0].set_ylabel("y")
 plt.show()
 
 # %%
-# ``return_std`` is one number a row: the spread of held-out residuals together with the members'
-# disagreement. Here noise is nearly all of it. Beyond the training rows, which end at 3, members
-# may agree and be wrong together: neither of these ways warns of rows unlike all that were seen.
+# ``return_std`` is one number per row: the spread of out-of-fold residuals together with the
+# members' disagreement. Here it is nearly all noise. Beyond the training rows, which end at 3,
+# members may agree and be wrong together: none of these methods warns of rows unlike the training
+# rows.
 
 where = np.array([[0.0], [3.0], [4.0], [5.0]])
 for x, mean, std in zip(where[:, 0], *model.predict(where, return_std=True), strict=True):

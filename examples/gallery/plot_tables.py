@@ -1,9 +1,9 @@
 """
-Categories, dates and holes as they are
-=======================================
+Categories, dates and missing values
+====================================
 
-A table from practice has text, dates and holes in it. The automatic model takes it as it is: how
-each column becomes numbers is fitted with the model, saved with it, and the same at prediction.
+Real tables have text, dates and missing values. The automatic model takes them as they are: the
+encoding of each column is fitted with the model, saved with it, and applied again at prediction.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ from rfrboost import RFRBoostClassifier
 # %%
 # A made-up shop: will a customer return what was bought? That depends on the size and the fabric
 # together, on the season, on the customer's town (many of them, each with its own rate), and on the
-# price; who did not tell the age returns more often.
+# price; customers who did not tell their age return more often.
 
 rng = np.random.default_rng(0)
 n = 2500
@@ -50,18 +50,18 @@ returned = np.where(rng.random(n) < 1 / (1 + np.exp(-logit)), "returned", "kept"
 table.head()
 
 # %%
-# Fitting takes the frame and the labels, whatever their type. ``oof_score_`` is the accuracy on
-# training rows by members that have not seen them: an honest figure before there is a test set.
+# Fitting takes the frame and the labels, whatever their type. ``oof_score_`` is the
+# out-of-fold accuracy: every training row is predicted by members that were fitted without it.
 
 train, test, y_train, y_test = train_test_split(table, returned, random_state=0)
 model = RFRBoostClassifier(random_state=0).fit(train, y_train)
-print(f"held-out accuracy {model.oof_score_:.3f}, test accuracy {model.score(test, y_test):.3f}")
+print(f"out-of-fold accuracy {model.oof_score_:.3f}, test accuracy {model.score(test, y_test):.3f}")
 print(f"always the more frequent label: {np.mean(y_test == 'kept'):.3f}")
 
 # %%
-# Importances come back by the table's own columns, however many numbers each of them became. Next
-# to them: among test rows to which the model gives about some probability, how many were returned?
-# On the diagonal a probability means what it says.
+# Importances are those of the table's own columns, whatever their encoding. Next to them: among
+# test rows with about the same predicted probability, how many were returned? On the diagonal,
+# probabilities are calibrated.
 
 shares = pd.Series(model.feature_importances_, model.feature_names_in_).sort_values()
 probability = model.predict_proba(test)[:, list(model.classes_).index("returned")]
@@ -80,8 +80,8 @@ right.legend(frameon=False)
 plt.show()
 
 # %%
-# At prediction a town never seen before is an average one, and a column that is missing or out of
-# order is an error that says so.
+# At prediction an unseen town gets the average effect, and a column that is missing or out of order
+# raises an error that says so.
 
 new = test.iloc[:3].assign(town="a new town")
 print(model.predict(new))

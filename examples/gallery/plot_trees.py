@@ -3,8 +3,8 @@ Where trees are better, and where they are not
 ==============================================
 
 Boosted trees cut a table at thresholds, one column at a time; random-feature boosting bends smooth
-surfaces in any direction. Which of them suits a problem is a question about the problem. Here is
-one of each kind, and the answer that held-out rows give.
+surfaces in any direction. Which is better depends on the problem. Here is one problem of each kind,
+and the errors of both models on test rows.
 """
 
 import matplotlib.pyplot as plt
@@ -27,8 +27,8 @@ def sharp(X):
 
 
 # %%
-# Six columns of which two matter, 800 rows to learn from, a little noise, both models as they
-# come.
+# Six columns of which two matter, 800 training rows, a little noise, both models with their default
+# settings.
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (4000, 6))
@@ -74,4 +74,4 @@ for ax in axes[-1]:
 plt.show()
 
 # %%
-# On tables from practice, which are mixtures of both, see :doc:`the measured figures </when>`.
+# For real tables, which are mixtures of both, see :doc:`when to use it </when>`.

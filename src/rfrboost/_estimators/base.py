@@ -7,7 +7,7 @@ into a :class:`~rfrboost._estimators.fitted.Fitted`; everything else asks that o
 
 import os
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import (
@@ -26,6 +26,9 @@ from rfrboost._estimators.routes import fit_arrays, fit_blocks
 from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._typing import Array
+
+# The type of a fitted attribute.
+Known = TypeVar("Known")
 
 
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -142,7 +145,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """The held-out loss of every epoch, of a model that was trained on in PyTorch."""
         return self._known(self._model().fine_tuning, "fine_tuning_")
 
-    def _known(self, value: Any, name: str) -> Any:
+    def _known(self, value: Known | None, name: str) -> Known:
         """A fitted attribute, or an AttributeError where this fit has none."""
         if value is None:
             raise AttributeError(f"This {type(self).__name__} has no {name} after its fit.")

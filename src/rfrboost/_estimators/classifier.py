@@ -85,7 +85,9 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
             yield self._labels(probabilities)
 
     def _labels(self, probabilities: Array) -> np.ndarray:
-        return self.classes_[np.argmax(probabilities, axis=1)]
+        """The most probable class of every row."""
+        labels: np.ndarray = self.classes_[np.argmax(probabilities, axis=1)]
+        return labels
 
 
 class RFRBoostClassifier(NetworkClassifier):

@@ -109,10 +109,6 @@ class ClassTargets:
         """Raw predictions as probabilities (n, classes)."""
         return loss.predict(raw)
 
-    def labels(self, probabilities: Array) -> np.ndarray:
-        """The most probable class of every row."""
-        return self.classes[np.argmax(probabilities, axis=1)]
-
     def encode(self, y: Any, name: str = "y") -> Array:
         """Labels as the loss sees them; refuses a label that is not among the classes."""
         labels = column_or_1d(y)
@@ -169,9 +165,9 @@ class Inputs:
     def read(self, estimator: Any, X: Any) -> Array:
         """X at prediction as the array (n, D) that the network was fitted on."""
         if self.encoder is None:
-            X = validate_data(estimator, X, dtype=DTYPES, reset=False)
-            check_columns(X, self.names)
-            return X
+            array: Array = validate_data(estimator, X, dtype=DTYPES, reset=False)
+            check_columns(array, self.names)
+            return array
         if is_table(X):
             check_not_empty(X)
             validate_data(estimator, X, reset=False, skip_check_array=True)

@@ -12,7 +12,7 @@ The routes:
     ``n_layers="auto"`` and more than 50,000 rows that are not in memory (row blocks, Dask): one
     network in the learned metric that held-out rows stop.
 
-:data:`DEFAULTS` is the only table of what "auto" stands for and of which parameters have no effect
+``DEFAULTS`` is the only table of what "auto" stands for and of which parameters have no effect
 in a route, where they are refused; the documentation shows it.
 """
 
@@ -177,9 +177,9 @@ class NoEffect:
 NO_EFFECT = NoEffect()
 
 # Reasons for the values that are not the paper's:
-# - The ensemble's step penalties: one for noisy tables, one for less noisy ones, both fitted side by
-#   side and weighted in the end. Labels are noisier than numbers, because a label says only on which
-#   side of a boundary a row lies.
+# - The ensemble's step penalties: one for noisy tables, one for less noisy ones, both fitted side
+#   by side and weighted in the end. Labels are noisier than numbers, because a label says only on
+#   which side of a boundary a row lies.
 # - Feature scales: regression wants straighter neurons (0.5), but not in the first layers: straight
 #   ones cannot see inputs that matter only together, and where no layer helps, a fit would end
 #   before it knew of them.

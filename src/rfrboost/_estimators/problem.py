@@ -61,9 +61,9 @@ from rfrboost._typing import Array, Mask
 LARGEST_TARGET = 1e60
 # Deals rows out to the folds of target encodings, by their content.
 ENCODING_SEED = 0
-# Over which share of y's robust spread the kink of the pinball loss is rounded. In a single network,
-# whose head is solved for, a small part. In an ensemble, whose layers follow the slope, a large one,
-# because beyond the kink the slope says little.
+# Over which share of y's robust spread the kink of the pinball loss is rounded. In a single
+# network, whose head is solved for, a small part. In an ensemble, whose layers follow the slope, a
+# large one, because beyond the kink the slope says little.
 SINGLE_ROUNDING = 1e-3
 ENSEMBLE_ROUNDING = 0.32
 
@@ -236,7 +236,7 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     """Weights (n,) as finite numbers, none of them negative, if there are any."""
     if sample_weight is None:
         return None
-    w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    w: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (w < 0).any():
         raise ValueError("sample_weight has negative entries; weights must be zero or positive.")
     if not w.max(initial=0.0) > 0:
@@ -247,7 +247,8 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
 def scaled_weights(w: Array) -> Array:
     """Weights divided by a power of two near the largest: equal weights of any size give the
     same bits."""
-    return np.ldexp(w, -np.frexp(w.max())[1])
+    scaled: Array = np.ldexp(w, -np.frexp(w.max())[1])
+    return scaled
 
 
 def present_rows(w: Array | None, n_rows: int) -> Mask:

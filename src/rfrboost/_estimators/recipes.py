@@ -1,8 +1,8 @@
 """From the parameters of an estimator to what the fitting loops are told.
 
 :func:`recipe_for` makes the :class:`~rfrboost._paper.boost.Recipe` of one network,
-:func:`plan_for` the :class:`~rfrboost._auto.fit.Plan` of an ensemble. Names become objects here, and
-parameters that contradict each other become errors.
+:func:`plan_for` the :class:`~rfrboost._auto.fit.Plan` of an ensemble. Names become objects here,
+and parameters that contradict each other become errors.
 """
 
 from numbers import Integral, Real

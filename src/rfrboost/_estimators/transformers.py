@@ -110,10 +110,11 @@ def numeric_targets(y: Any, n_rows: int) -> Array:
         raise ValueError(f"y must have a row for each of the {n_rows} rows of X; got {y.shape}.")
     y = y.reshape(len(y), -1)
     if not np.issubdtype(y.dtype, np.number):
-        return OneHotEncoder(sparse_output=False).fit_transform(y)
-    y = check_array(y, dtype=float, input_name="y")
+        indicators: Array = OneHotEncoder(sparse_output=False).fit_transform(y)
+        return indicators
+    numbers: Array = check_array(y, dtype=float, input_name="y")
     # Pairs are drawn by differences in y relative to each other; its unit does not matter.
-    return y / (np.abs(y).max() or 1.0)
+    return numbers / (np.abs(numbers).max() or 1.0)
 
 
 class SWIMFeatures(RandomFeatures):

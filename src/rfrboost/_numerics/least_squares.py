@@ -94,12 +94,6 @@ class Moments:
         if self.rr is not None:
             self.rr += part.rr
 
-    def repeat(self, times: int) -> None:
-        """The moments of rows (f, (r, …, r)), with r repeated ``times``; drops Σw·rrᵀ."""
-        self.r = np.tile(self.r, times)
-        self.fr = np.tile(self.fr, (1, times))
-        self.rr = None
-
     def center(self) -> None:
         """Turn second moments into those about the mean: the problem once an intercept is fitted.
 

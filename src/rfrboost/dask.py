@@ -16,12 +16,12 @@ except ImportError as error:
     raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from error
 
 from rfrboost._blocks.held_out import HeldOutRows
-from rfrboost._blocks.reader import BlockArrays, LabelledArrays, names_of
+from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays, names_of
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._dask.cluster import Cluster, answering, current_client
 from rfrboost._dask.partitions import Partitions, is_array, is_collection
 from rfrboost._dask.predict import lazily
-from rfrboost._dask.read import opened
+from rfrboost._dask.read import open_partitions
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.classifier import RFRBoostClassifier
 from rfrboost._estimators.fitted import Fitted
@@ -48,7 +48,7 @@ def check_collections(estimator: NetworkEstimator, X: Any, y: Any, w: Any) -> No
 
 def fit_partitions(request: Request, cluster: Cluster, X: Any, y: Any, w: Any) -> Fitted:
     """Fit rows on workers; few of them are gathered and fitted by the client."""
-    kind = BlockArrays if request.task == "regression" else LabelledArrays
+    kind = BlockArrays if request.task == "regression" else ClassBlockArrays
 
     def reader(encoder: Encoder | None, held: HeldOutRows | None) -> BlockArrays:
         """A reader that knows what all partitions must agree with."""
@@ -65,7 +65,7 @@ def fit_partitions(request: Request, cluster: Cluster, X: Any, y: Any, w: Any) -
         request,
         lambda: partitions,
         reader,
-        lambda source: nullcontext(opened(partitions, source, request.sizes)),
+        lambda source: nullcontext(open_partitions(partitions, source, request.sizes)),
     )
 
 

@@ -25,7 +25,7 @@ np.savez(sys.argv[3], raw=model._raw(X), phi=model.transform(X), few=model._raw(
 
 
 def predicted(folder, threads: int) -> dict[str, np.ndarray]:
-    """What another process with so many BLAS threads makes of the saved model and rows."""
+    """What another process with this number of BLAS threads predicts by the saved model."""
     out = folder / f"{threads}.npz"
     paths = [folder / "model.rfrboost", folder / "X.npy", out]
     env = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
@@ -52,12 +52,12 @@ def test_a_loaded_model_predicts_the_same_bits_on_any_number_of_threads(tmp_path
         assert all(np.array_equal(here[name], there[name]) for name in here)
 
 
-def test_blocks_come_out_in_order_and_errors_come_through():
-    blocks = [slice(i, i + 1) for i in range(7)]
+def test_results_come_in_order_and_errors_are_raised():
+    slices = [slice(i, i + 1) for i in range(7)]
     with threadpool_limits(2, user_api="blas"):
-        assert side_by_side(lambda rows: rows.start, blocks) == list(range(7))
+        assert side_by_side(lambda rows: rows.start, slices) == list(range(7))
         with pytest.raises(ZeroDivisionError):
-            side_by_side(lambda rows: 1 // rows.start, blocks)
+            side_by_side(lambda rows: 1 // rows.start, slices)
 
 
 def test_callers_that_overlap_leave_the_number_of_threads_as_it_was():
@@ -78,7 +78,7 @@ def test_callers_that_overlap_leave_the_number_of_threads_as_it_was():
 @pytest.mark.parametrize("n", [300, 2100])
 @pytest.mark.parametrize("estimator", [RFRBoostRegressor, RFRBoostClassifier])
 def test_a_fit_is_the_same_on_any_number_of_threads(estimator, n):
-    """To the bit, whether members have draws of their own or share them."""
+    """To the bit, whether each member draws its own features or all share them."""
     X, y = make_friedman1(n, n_features=6, random_state=0)
     y = y if estimator is RFRBoostRegressor else np.digitize(y, [10, 18])
     found = []

@@ -5,8 +5,6 @@
 and parameters that contradict each other become errors.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,7 +15,7 @@ from rfrboost._estimators.parameters import BUMPS, FAMILIES, Parameters, Scales,
 from rfrboost._model.loss import Loss
 from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler, SparseSWIM, TransformerSampler
 from rfrboost._numerics.sizes import Sizes
-from rfrboost._paper.boost import Recipe
+from rfrboost._paper.boost import PowerSchedule, Recipe
 from rfrboost._paper.steps import GradientStep, GreedyStep, StepRule
 
 # The width of Φ for an ``initial`` other than the identity, as in the paper's experiments.
@@ -77,18 +75,7 @@ def feature_counts(n_features: int | tuple[int, int]) -> tuple[int, int]:
     return int(n_features) // 2, int(n_features) - int(n_features) // 2
 
 
-@dataclass(frozen=True)
-class PowerSchedule:
-    """η_t = c·t^(−s), the learning rates of the regret bound; s = 0 is a constant."""
-
-    c: float
-    s: float
-
-    def __call__(self, t: int) -> float:
-        return float(self.c * t**-self.s)
-
-
-def schedule_for(learning_rate: float | tuple[float, float]) -> Callable[[int], float]:
+def schedule_for(learning_rate: float | tuple[float, float]) -> PowerSchedule:
     if not isinstance(learning_rate, tuple):
         return PowerSchedule(float(learning_rate), 0.0)
     valid = len(learning_rate) == 2 and all(isinstance(v, Real) for v in learning_rate)

@@ -16,11 +16,11 @@ from sklearn.utils import check_random_state
 
 from rfrboost._auto.fit import fit_auto
 from rfrboost._auto.importances import importances
-from rfrboost._blocks.held_out import HeldOutRows, Judge
-from rfrboost._blocks.open import DescribedChunks, opened
-from rfrboost._blocks.reader import BlockArrays, LabelledArrays
+from rfrboost._blocks.held_out import HeldOutRows, HeldOutStopping
+from rfrboost._blocks.open import open_blocks
+from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._blocks.row_blocks import RowBlocks
-from rfrboost._blocks.sample import Glance
+from rfrboost._blocks.sample import BlockSample
 from rfrboost._estimators.fitted import Fitted, fitted_ensemble
 from rfrboost._estimators.parameters import (
     BUMPS,
@@ -43,6 +43,7 @@ from rfrboost._estimators.progress import Progress
 from rfrboost._estimators.recipes import families_of, plan_for, recipe_for
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._paper.boost import boost
+from rfrboost._rows.chunks import Chunks
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 
@@ -71,12 +72,12 @@ class Look(Protocol):
 
 def fit_blocks(request: Request, blocks: RowBlocks) -> Fitted:
     """Fit rows that are read block by block."""
-    reader = BlockArrays if request.task == "regression" else LabelledArrays
+    reader = BlockArrays if request.task == "regression" else ClassBlockArrays
     return fit_outside_memory(
         request,
-        lambda: Glance(reader(blocks), request.sizes),
+        lambda: BlockSample(reader(blocks), request.sizes),
         lambda encoder, held: reader(blocks, encoder, held),
-        lambda source: opened(source, request.sizes),
+        lambda source: open_blocks(source, request.sizes),
     )
 
 
@@ -84,7 +85,7 @@ def fit_outside_memory(
     request: Request,
     look: Callable[[], Look],
     reader: Callable[[Encoder | None, HeldOutRows | None], BlockArrays],
-    opened_chunks: Callable[[BlockArrays], AbstractContextManager[DescribedChunks]],
+    opened_chunks: Callable[[BlockArrays], AbstractContextManager[Chunks]],
 ) -> Fitted:
     """Fit rows on disk or on Dask workers.
 
@@ -137,8 +138,8 @@ def fit_large(request: Request, problem: Problem) -> Fitted:
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history: list[dict[str, float]] = []
     watch = watcher(request, problem, history, recipe.n_layers)
-    judge = Judge(problem.held_out, problem.loss, parameters.max_seconds)
-    network = judge.kept(boost(problem.chunks, recipe, None, watch, judge))
+    stopping = HeldOutStopping(problem.held_out, problem.loss, parameters.max_seconds)
+    network = stopping.kept(boost(problem.chunks, recipe, None, watch, stopping))
     history = history[: len(network.layers)]
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
 

@@ -251,6 +251,17 @@ def _solve_spectral(G: Array, s: float, B: Array) -> Array:
     return X
 
 
+def ridge(moments: Moments, l2: float, single: bool = False) -> tuple[Array, Array]:
+    """C (p, d) and c (d,) that minimise (1/n) Σ w‖r − Cᵀf − c‖² + λ‖C‖²_F, λ = ``l2``.
+
+    ``moments`` are those of (f, r); they are made central. ``single`` allows a factorisation in
+    single precision.
+    """
+    moments.center()
+    C = solve(moments.ff, moments.weight * l2, moments.fr, single)
+    return C, (moments.r - moments.f @ C) / moments.weight
+
+
 def solve_shifts(G: Array, shifts: Array, B: Array, single: bool = False) -> Array:
     """Column k of X solves (G + shifts[k]·I) x = B[:, k].
 

@@ -1,19 +1,19 @@
 """Training rows in chunks: the interface between a fit and its data.
 
 Every sub-problem of the method is a sum over rows. A fit asks for such sums (``Chunks.total``) and
-has values set for every row (``Chunks.set``), each by a function of one :class:`Chunk`. Whether the
-chunks are in memory (:class:`InMemory`), on disk or on the workers of a Dask cluster, the fit does
-not know. Rows are cut into chunks of ``Sizes.chunk_rows`` from the first row on, and a chunk is
-visited in batches of ``Sizes.batch_rows``; sums are taken in a fixed order, so that a fit gives the
-same bits wherever its rows are.
+has values set for every row (``Chunks.set``), each by a function of one :class:`Chunk`. The fit
+does not know whether the chunks are in memory (:class:`InMemory`), on disk
+(:mod:`rfrboost._rows.streamed`) or on the workers of a Dask cluster (:mod:`rfrboost._dask.chunks`).
+Rows are cut into chunks of ``Sizes.chunk_rows`` from the first row on, and a chunk is visited in
+batches of ``Sizes.batch_rows``. Sums are taken in a fixed order, so that a fit gives the same bits
+wherever its rows are.
 
 The functions are top-level functions and their arguments plain data, so that they can be sent to
 other processes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from threading import local
 from typing import Any, Protocol, Self
@@ -21,15 +21,22 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from rfrboost._model.network import LayerFeatures
-from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._typing import Array, Indices
 
-# Parts that are added one after the other before their sum is passed on, in a tree of sums.
+# Parts that are added one after the other before their sum is passed on, in a tree of sums. Eight
+# chunks make few levels of the tree, and enough groups for the workers of a cluster to share.
 FAN_IN = 8
 
+# The share of the largest weight up to which a weight counts as zero. Rounding loses such a row in
+# every sum, and products with its weight may underflow.
+NEGLIGIBLE_WEIGHT = 1e-60
 
-class Spare(local):
+# The places of a batch's rows in its chunk, and their weights (None where rows have none).
+Batch = tuple[slice, Array | None]
+
+
+class ThreadBuffer(local):
     """One array for each thread."""
 
     array: Array | None = None
@@ -39,8 +46,8 @@ class FeatureCache:
     """The features of the present layer, kept between its two passes over the rows.
 
     One cache serves all rows of a fit. The features of the first rows are kept, up to
-    ``most_bytes``; those of later rows are computed again in the second pass, in a buffer that
-    each thread has one of. Arrays are reused from layer to layer.
+    ``most_bytes``; those of later rows are computed again in the second pass, in one buffer for
+    each thread. Arrays are reused from layer to layer.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -48,7 +55,7 @@ class FeatureCache:
         self._kept: dict[tuple[int, int], Array] = {}
         self._computed: set[tuple[int, int]] = set()
         self._of: object = None
-        self._spare = Spare()
+        self._buffer = ThreadBuffer()
 
     def features(
         self,
@@ -66,7 +73,7 @@ class FeatureCache:
             self._computed = set()
         shape = (rows[1] - rows[0], of.width)
         if rows[1] * of.width * of.dtype.itemsize > self.most_bytes:
-            out = self._spare.array = buffer_like(self._spare.array, shape, of.dtype)
+            out = self._buffer.array = buffer_like(self._buffer.array, shape, of.dtype)
             compute(out)
             return out
         out = self._kept[rows] = buffer_like(self._kept.get(rows), shape, of.dtype)
@@ -119,20 +126,20 @@ class Chunk:
         self.part = 0
         self._cache = cache
 
-    def batches(self, first: int = 0, stop: int | None = None) -> Iterator[slice]:
-        """The places of all rows, or of those from ``first`` up to ``stop``, a batch each."""
-        stop = self.size if stop is None else stop
-        for begin in range(first, stop, self.sizes.batch_rows):
-            yield slice(begin, min(begin + self.sizes.batch_rows, stop))
+    def batches(self) -> list[Batch]:
+        """All rows, in batches."""
+        return self._batches(0, self.size)
 
-    def fitting_batches(self) -> Iterator[slice]:
+    def fitting_batches(self) -> list[Batch]:
         """The rows that the present layer is fitted on: all, or its part under sample splitting."""
         size = self.size // self.parts
-        return self.batches(self.part * size, (self.part + 1) * size)
+        return self._batches(self.part * size, (self.part + 1) * size)
 
-    def weights(self, rows: slice) -> Array | None:
-        """The weights of a batch, if rows have weights."""
-        return None if self.w is None else self.w[rows]
+    def _batches(self, first: int, stop: int) -> list[Batch]:
+        """The rows from ``first`` up to ``stop``, in batches."""
+        begins = range(first, stop, self.sizes.batch_rows)
+        places = [slice(begin, min(begin + self.sizes.batch_rows, stop)) for begin in begins]
+        return [(rows, None if self.w is None else self.w[rows]) for rows in places]
 
     def features(self, rows: slice, layer: LayerFeatures) -> Array:
         """f_t of a batch, computed once per layer as far as the cache has room."""
@@ -143,19 +150,17 @@ class Chunk:
 
     def at(self, name: str, rows: Indices) -> Array:
         """The values that some of the rows have under a name."""
-        return getattr(self, name)[rows]
+        values: Array = getattr(self, name)
+        return values[rows]
 
 
 class Chunks(Protocol):
     """All training rows, in chunks."""
 
-    @property
-    def facts(self) -> "Facts":
-        """Number, weight and extremes of the rows as they came."""
-
-    @property
-    def sizes(self) -> Sizes:
-        """The numbers of rows that are taken at a time."""
+    #: number, weight and extremes of the rows before anything was set
+    facts: "Facts"
+    #: how many rows are taken at a time
+    sizes: Sizes
 
     @property
     def remembers(self) -> bool:
@@ -230,7 +235,7 @@ class Sums:
 
 @dataclass
 class Facts:
-    """Of rows before anything is set: their number, Σw, Σw·x, and every column's extremes."""
+    """What a first pass over rows finds: their number, Σw, Σw·x, and every column's extremes."""
 
     n_rows: int
     weight: float
@@ -249,19 +254,6 @@ class Facts:
         self.x_high = np.maximum(self.x_high, part.x_high)
         self.y_low = np.minimum(self.y_low, part.y_low)
         self.y_high = np.maximum(self.y_high, part.y_high)
-
-    @property
-    def x_mean(self) -> Array:
-        """The weighted mean of the rows.
-
-        Subtracting it changes neither SWIM features nor a head with an intercept, and keeps
-        differences of large numbers out of every product.
-        """
-        return frozen(self.x_sum / self.weight)
-
-    def largest_from(self, mean: Array) -> Array:
-        """max|x − mean| of every column, rounded as the differences themselves are."""
-        return np.maximum(self.x_high - mean, mean - self.x_low)
 
 
 def facts_of(chunk: Chunk) -> Facts:
@@ -301,11 +293,7 @@ class InMemory:
             chunk.y = y[rows]
             chunk.w = None if w is None else w[rows]
             self.chunks.append(chunk)
-
-    @cached_property
-    def facts(self) -> Facts:
-        """Must be asked for before anything is set."""
-        return self.total(facts_of)
+        self.facts: Facts = self.total(facts_of)
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
         tree = TreeSum()
@@ -318,8 +306,22 @@ class InMemory:
             setattr(chunk, name, function(chunk, *args))
 
 
+def gather(chunks: Chunks, name: str, numbers: Indices) -> Array:
+    """The values that the rows of these numbers have under a name, in the order of the numbers."""
+    distinct, places = np.unique(numbers, return_inverse=True)
+    found = chunks.total(values_at, name, distinct).values[0]
+    return np.concatenate(found)[places] if len(found) > 1 else found[0][places]
+
+
+def values_at(chunk: Chunk, name: str, numbers: Indices) -> Sums:
+    """The values of the chunk's rows among these numbers, which rise."""
+    own = slice(*np.searchsorted(numbers, [chunk.first, chunk.first + chunk.size]))
+    here = numbers[own] - chunk.first
+    return Sums([chunk.at(name, here)] if len(here) else [])
+
+
 def thinned_targets(chunks: Chunks) -> tuple[Array, Array]:
-    """Targets and weights of all rows, or of evenly spaced ones beyond one chunk's worth of rows.
+    """Targets (m, k) and weights (m,) of all rows; beyond one chunk, of evenly spaced ones.
 
     For statistics that need targets side by side, such as medians.
     """

@@ -196,6 +196,9 @@ def test_what_is_for_rows_in_memory_says_so(client):
     calls = (
         model.predict_interval,
         model.input_gradient,
+        model.encode,
+        model.onnx_inputs,
+        model.staged_predict,
         lambda X: model.predict(X, return_std=True),
     )
     for call in calls:

@@ -30,6 +30,9 @@ from rfrboost._estimators.parameters import (
     SINGLE,
     Parameters,
     check_effects,
+    families_of,
+    plan_for,
+    recipe_for,
     resolved,
 )
 from rfrboost._estimators.problem import (
@@ -40,7 +43,6 @@ from rfrboost._estimators.problem import (
     problem_of_chunks,
 )
 from rfrboost._estimators.progress import Progress
-from rfrboost._estimators.recipes import families_of, plan_for, recipe_for
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._paper.boost import boost
 from rfrboost._rows.chunks import Chunks
@@ -187,8 +189,8 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     shares = importances(fit.network, arrays.X, arrays.w, sources)
     if shares is None:
         return fitted
-    shares = np.bincount(sources, shares, problem.inputs.n_columns)
-    return replace(fitted, importances=np.maximum(shares, 0.0))
+    by_column = np.bincount(sources, shares, problem.inputs.n_columns)
+    return replace(fitted, importances=np.maximum(by_column, 0.0))
 
 
 def seed_for(request: Request, problem: Problem) -> int:

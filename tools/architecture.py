@@ -54,7 +54,7 @@ ROUTES = {
         Step("fit linear and boosted members", "_auto.members.boost_members"),
         Step("fit kernel members", "_auto.kernel.fit_kernel"),
         Step("weight families by held-out rows", "_auto.assemble.stack"),
-        Step("make one network of them", "_auto.assemble.assemble"),
+        Step("make one network of them", "_auto.assemble.boosted_layers"),
     ),
     "Large": (
         Step("look at a sample of the rows", "_blocks.sample.BlockSample.__init__"),

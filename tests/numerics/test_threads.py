@@ -19,8 +19,9 @@ import sys
 import numpy as np
 import rfrboost
 model = rfrboost.load(sys.argv[1])
+predict = getattr(model, "decision_function", model.predict)
 X = np.load(sys.argv[2])
-np.savez(sys.argv[3], raw=model._raw(X), phi=model.transform(X), few=model._raw(X[:300]))
+np.savez(sys.argv[3], all=predict(X), phi=model.transform(X), few=predict(X[:300]))
 """
 
 
@@ -39,14 +40,17 @@ def predicted(folder, threads: int) -> dict[str, np.ndarray]:
 def test_a_loaded_model_predicts_the_same_bits_on_any_number_of_threads(tmp_path, task, n_layers):
     X, y = make_friedman1(3 * PREDICT_ROWS + 17, n_features=30, random_state=0)
     if task == "regression":
-        model = RFRBoostRegressor(n_layers, n_bags=2, max_seconds=2, random_state=0)
+        model = RFRBoostRegressor(n_layers, random_state=0)
     else:
-        model = RFRBoostClassifier(n_layers, n_bags=2, max_seconds=2, random_state=0)
+        model = RFRBoostClassifier(n_layers, random_state=0)
         y = np.digitize(y, [10, 18])
+    if n_layers == "auto":
+        model.set_params(n_bags=2, max_seconds=2)
     model.fit(X[:600], y[:600])
     model.save(tmp_path / "model.rfrboost")
     np.save(tmp_path / "X.npy", X)
-    here = {"raw": model._raw(X), "phi": model.transform(X), "few": model._raw(X[:300])}
+    predict = getattr(model, "decision_function", model.predict)
+    here = {"all": predict(X), "phi": model.transform(X), "few": predict(X[:300])}
     for threads in (1, 2):
         there = predicted(tmp_path, threads)
         assert all(np.array_equal(here[name], there[name]) for name in here)
@@ -85,5 +89,5 @@ def test_a_fit_is_the_same_on_any_number_of_threads(estimator, n):
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
             model = estimator(features=("swim", "bumps"), n_bags=3, random_state=0).fit(X, y)
-        found.append(model._raw(X[:200]))
+        found.append(getattr(model, "decision_function", model.predict)(X[:200]))
     np.testing.assert_array_equal(*found)

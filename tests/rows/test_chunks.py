@@ -92,12 +92,12 @@ class Map:
 def test_features_are_kept_for_a_layer_as_far_as_there_is_room():
     computed = []
 
-    def features(cache, of, first):
+    def features(cache, feature_map, first):
         def compute(out):
             computed.append(first)
             out[...] = first
 
-        return cache.features(of, (first, first + 10), compute)
+        return cache.features(feature_map, (first, first + 10), compute)
 
     cache = FeatureCache(most_bytes=20 * 3 * 8)
     layer, other = Map(), Map()

@@ -1,10 +1,11 @@
 """One layer of an ensemble, for one group of members: Φ_t = Φ_{t−1} + η α A f(x).
 
-Features f are drawn once for a group. Two passes over its rows follow. The first computes the
-features batch by batch and sums up Gram matrices fold by fold, from which each member's ridge
-regression of its residuals is solved: C of shape (p, columns) and c of shape (columns,), where the
-columns are d outputs for each member of the group. The second pass computes F·C + c, along which
-each member takes its step α. Features are kept between the passes as far as memory allows.
+Random features f are drawn once per layer for a group. Two passes over its rows follow. The first
+computes the features batch by batch and sums up Gram matrices fold by fold, from which each
+member's ridge regression of its residuals is solved: C of shape (p, columns) and c of shape
+(columns,), where the columns are d outputs for each member of the group, under each penalty. The
+second pass computes F·C + c, along which each member takes its step α. Features are kept between
+the passes as far as memory allows.
 
 How many layers there are is decided in :mod:`rfrboost._auto.members`.
 """
@@ -47,10 +48,11 @@ LONGEST_STEP = 64.0
 class Settings:
     """The settings of one family of boosted members.
 
-    ``n_layers`` is the largest number of layers, ``learning_rate`` is η, ``n_features`` is p, and
-    each of ``penalties`` is boosted by itself. ``first`` draws the features of the first
-    ``FIRST_LAYERS`` layers, ``sampler`` those of all others. With ``learns_metric`` features are
-    drawn in a metric learned from the layers before.
+    ``n_layers`` is the largest number of layers, ``learning_rate`` is η, and ``n_features`` is p.
+    Models under each of ``penalties`` are boosted side by side on shared features, each with its
+    own predictions. ``first`` draws the features of the first ``FIRST_LAYERS`` layers, ``sampler``
+    those of all others. With ``learns_metric`` features are drawn in a distance metric learned from
+    the layers before.
     """
 
     n_layers: int
@@ -66,7 +68,7 @@ class Settings:
 class GroupLayer:
     """A layer of the members of a group: they move by F·C + c, d columns for each member.
 
-    C and c include the step length and the learning rate; ``step_length`` is the mean α.
+    Unlike the C and c of the regression, these include α and η; ``step_length`` is the mean α.
     """
 
     group: tuple[int, ...]
@@ -79,8 +81,9 @@ class GroupLayer:
 class GroupFeatures:
     """The rows of a group in batches, and the features of the present layer on them.
 
-    Batches are summed up fold by fold. A member that draws alone has one sum only, of all rows it
-    is fitted on; the rows it holds out come last and belong to no sum (their number is None).
+    Batches are summed up fold by fold; each batch carries the index of its sum, None for held-out
+    rows that belong to no sum. A group of several members has a sum for each fold. A member that
+    draws alone has one sum only, of all rows it is fitted on, and the rows it holds out come last.
     Batches are computed by a ``team`` of threads but added up in their order, so that the number of
     threads changes no bit.
     """
@@ -98,8 +101,8 @@ class GroupFeatures:
             self.order = np.concatenate([train, held])
             ends = [(0, 0, len(train)), (None, len(train), len(self.order))]
             self.batches = [
-                (number, slice(i, min(i + batch_rows, stop)))
-                for number, start, stop in ends
+                (index, slice(i, min(i + batch_rows, stop)))
+                for index, start, stop in ends
                 for i in range(start, stop, batch_rows)
             ]
         self.x = bags.x[self.order]
@@ -117,16 +120,16 @@ class GroupFeatures:
             return own
 
         sums: dict[int, Moments] = {}
-        fitted = [(number, s) for number, s in self.batches if number is not None]
+        fitted = [(index, s) for index, s in self.batches if index is not None]
         for i in range(0, len(fitted), BATCHES_AT_ONCE):
             some = fitted[i : i + BATCHES_AT_ONCE]
             parts = list(self.team(moments, [s for _, s in some]))
-            for (number, _), part in zip(some, parts, strict=True):
-                if number in sums:
-                    sums[number].take(part)
+            for (index, _), part in zip(some, parts, strict=True):
+                if index in sums:
+                    sums[index].take(part)
                 else:
-                    sums[number] = part
-        return [sums[number] for number in range(self.n_sums)]
+                    sums[index] = part
+        return [sums[index] for index in range(self.n_sums)]
 
     def second_pass(self, features: FeatureMap, C: Array) -> Array:
         """F·C for all rows, held-out rows included, in the order of the bags."""
@@ -149,10 +152,12 @@ class GroupFeatures:
 
 
 class GroupDraws:
-    """Draws the features of one group, in the metric that its own layers suggest.
+    """Draws the features of one group, in the distance metric that its own layers suggest.
 
     ``L`` is that metric: (D, D), or its diagonal (D,) for more than ``DENSE_COLUMNS`` columns. It
-    is learned from ``gradients`` (probes, D, d) of the model at ``probes``, a sample of rows.
+    is learned from ``gradients`` (probes, D, d): the summed input gradients of the layers so far,
+    each under the penalty that led at the time, averaged over members, at ``probes``. These are
+    rows drawn with replacement.
     """
 
     def __init__(
@@ -180,23 +185,24 @@ class GroupDraws:
         self.learned = False
 
     def draw(self, bags: Bags, targets: Array) -> FeatureMap:
-        """Draw features for these targets (n, d)."""
+        """Draw features for these residuals, ``targets`` (n, d)."""
         p = self.settings.n_features
         early = self.n_drawn < FIRST_LAYERS
         sampler = self.settings.first if early else self.settings.sampler
         self.n_drawn += 1
         rows = bags.draw(bags.seen[self.group], sampler.n_rows(p), self.rng)
         if self.learned:
-            # Features of few columns may be stretched along columns, but not turned.
+            # Axis-aligned samplers take only a scale for each column, because a full metric would
+            # mix columns.
             L = column_scales(self.L) if is_axis_aligned(sampler) else self.L
             sampler = InMetric(sampler, L)
         return sampler.sample(bags.x[rows, :-1], targets[rows], p, self.rng)
 
     def in_single(self, features: FeatureMap) -> bool:
-        """Whether gradients and factorisations are in single precision too, as the features are.
+        """Whether input gradients and factorisations are in single precision, as the features are.
 
-        Only where it saves enough time. Rounding decides which pairs are drawn next, so that with
-        single precision a fit depends on the order of the rows; fits of small tables do not.
+        Single-precision rounding depends on the order of the rows and can change which row pairs
+        the sampler draws, so only large fits, where it pays, accept that.
         """
         worthwhile = len(self.rows.x) * features.width >= self.single_precision_entries
         return bool(worthwhile and features.dtype == np.float32)
@@ -262,8 +268,10 @@ def fit_group_layer(
 
 
 def residuals(bags: Bags, raw: Array, group: tuple[int, ...], loss: Loss) -> Array:
-    """The targets of a draw, negative gradients (n, d): of a lone member those of its own
-    predictions, of a group those of out-of-fold predictions."""
+    """Negative gradients (n, d) that features are drawn for.
+
+    They are taken at its own predictions for a lone member, at out-of-fold predictions for a group.
+    """
     if len(group) == 1:
         return -loss.gradient(raw[:, group[0]], bags.y)
     mean = raw.mean(axis=1)
@@ -272,7 +280,10 @@ def residuals(bags: Bags, raw: Array, group: tuple[int, ...], loss: Loss) -> Arr
 
 
 def member_residuals(bags: Bags, raw: Array, member: int, loss: Loss) -> Array:
-    """The negative gradients of a member's predictions, 0 for the rows that it holds out."""
+    """The negative gradients of a member's predictions.
+
+    They are 0 for the rows that it holds out (its sums leave them out anyway).
+    """
     R = -loss.gradient(raw[:, member], bags.y)
     R[bags.folds[member]] = 0.0
     return R
@@ -328,9 +339,10 @@ def take_steps(bags: Bags, raw: Array, moves: Array, loss: Loss, draws: GroupDra
 def step_length(bags: Bags, member: int, raw: Array, moves: Array, loss: Loss) -> float:
     """α ≈ argmin Σ w·l(raw + α·moves, y) over the rows that the member is fitted on.
 
-    With a log-loss, whose curvature is bounded and nowhere zero, one Newton step is near enough. It
-    is not with other losses: Huber's loss and the pinball loss have curvature in few rows only, and
-    that of Poisson's loss grows exponentially.
+    α is 1 for squared error. For the log loss, whose curvature is bounded and nowhere zero, it is
+    one Newton step. For all other losses it is searched for, because a Newton step may be far off:
+    Huber's loss and the pinball loss have curvature in few rows only, and that of Poisson's loss
+    grows exponentially.
     """
     if loss.quadratic:
         return 1.0

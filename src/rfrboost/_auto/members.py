@@ -1,11 +1,15 @@
-"""Boosting all members of an ensemble together: Algorithm 2 in the space of predictions.
+"""Boosting all members of an ensemble together: Algorithm 2 of the paper, in prediction space.
+
+Rows are cut into folds, as in cross-validation. A bag is all folds but one; rows are not drawn with
+replacement. A member is the model that is fitted on a bag, and it holds out the fold left out.
 
 Φ is the members' raw predictions themselves, so that the head is the identity and a layer is
 Φ_t = Φ_{t−1} + η α_t A_t f_t(x): regress the negative gradient of the loss on random features of x,
-and move along the fit by a step that lowers the loss. Members of a group share a draw of features
-and its Gram matrices: the Gram matrix of a member is the sum over all folds but its own. Several
-penalties are boosted at a time on the same features, each with its own predictions. How many layers
-are kept under each penalty is decided by the loss on held-out rows.
+and move along the fit by a step that lowers the loss. (A_t and its intercept are C and c in
+:mod:`rfrboost._auto.layer`.) Members of a group share a draw of features and its Gram matrices: the
+Gram matrix of a member is the sum over all folds but the one it holds out. A model is boosted for
+each of several ridge penalties, all on the same features. How many layers are kept under each
+penalty is decided by the loss on held-out rows.
 
 Predictions of all members are arrays (n, members, d). One layer is in
 :mod:`rfrboost._auto.layer`; this module decides how many there are.
@@ -29,11 +33,13 @@ from rfrboost._typing import Array
 
 @dataclass(frozen=True)
 class Run:
-    """The threads that a fit uses, the time at which it must end, and who is told of each layer.
+    """The threads that a fit uses, its time limit, and a function that is told of its layers.
 
     ``team`` is for work outside groups, ``across_groups`` for one task per group, ``within_group``
     for the tasks of one group. A team must not be used from inside its own tasks, so that one of
-    the last two is plain ``map``. ``deadline`` is a reading of ``time.perf_counter``, in seconds.
+    the last two is plain ``map``. ``deadline`` is the time after which no further layer is begun, a
+    reading of ``time.perf_counter`` in seconds. ``watch`` is a function that is called with the
+    record of the best penalty's layer after each round, or None.
     """
 
     team: Team
@@ -48,7 +54,8 @@ class Boosted:
     """The layers kept under one penalty, each a layer for every group.
 
     ``out_of_fold`` are their predictions for held-out rows and ``loss`` is the mean loss of these;
-    ``metrics`` are the metrics in which each group drew the last of the layers.
+    ``metrics`` are the distance metrics L (see :class:`~rfrboost._auto.layer.GroupDraws`) in which
+    each group drew the last of the layers.
     """
 
     layers: tuple[tuple[GroupLayer, ...], ...]
@@ -78,7 +85,7 @@ class Candidate:
         self.loss = record.loss
 
     def judge(self, bags: Bags, metrics: tuple[Array, ...]) -> None:
-        """Keep the layers so far if their held-out loss is the best yet."""
+        """Keep the layers so far if their loss is the best yet by more than IMPROVEMENT."""
         if self.stopping.improves(self.loss, len(self.layers)):
             self.best = Boosted(
                 layers=tuple(self.layers),
@@ -102,10 +109,12 @@ def boost_members(
     rng: Generator,
     run: Run,
 ) -> list[Boosted]:
-    """Boost from predictions ``start`` (n, members, d), each penalty while held-out loss falls.
+    """Boost from predictions ``start`` (n, members, d), under all penalties side by side.
 
-    Returns the penalties that lowered the loss, best first. If none did, there is one result
-    without layers. At least one layer is fitted, even after the deadline.
+    Layers are added under each penalty until its held-out loss has stalled
+    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough. At least one layer is tried,
+    even after the deadline. Returns a :class:`Boosted` for each penalty that lowered the held-out
+    loss by more than ``stopping.IMPROVEMENT``, best first; if none did, one without layers.
     """
     groups = [
         GroupDraws(bags, group, settings, own, run.within_group)
@@ -180,7 +189,10 @@ def held_out_loss(bags: Bags, raw: Array, loss: Loss) -> float:
 
 
 def constant_loss(bags: Bags, loss: Loss) -> float:
-    """The mean absolute loss of the best constant: the scale that other losses are compared to."""
+    """The weighted mean of |l| for the constant prediction ``loss.start``.
+
+    It is the scale that other losses are compared to.
+    """
     b = loss.start(bags.y, bags.w)
     return float(bags.w @ np.abs(loss.value(np.tile(b, (len(bags.y), 1)), bags.y)) / bags.w.sum())
 

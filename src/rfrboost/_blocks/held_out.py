@@ -17,7 +17,8 @@ from rfrboost._paper.stopping import FEWEST_LAYERS, Stopping
 from rfrboost._typing import Array
 
 # The share of the rows that is held out, and about how many rows at most: the mean loss of 10,000
-# rows has a standard error of one percent of that of a single row, and they fit into memory.
+# rows has a standard error of one percent of the standard deviation of a single row's loss, and
+# they fit into memory.
 SHARE = 0.1
 MOST_ROWS = 10_000
 # The seed of the projection that decides, by a row's content, whether it is held out. It is fixed,
@@ -26,9 +27,11 @@ SEED = 0
 
 
 class HeldOutRows:
-    """Takes out of each block the rows that are held out: SHARE of all, or about MOST_ROWS.
+    """Takes the held-out rows out of each block.
 
-    ``n_rows`` is the number of all rows. After the first pass, X, y and w are the rows held out.
+    These are about SHARE of all rows, or about MOST_ROWS if that is fewer. ``n_rows`` is the number
+    of all rows. After the first complete reading through this object, X, y and w are the held-out
+    rows; y is afterwards replaced by the targets in the units of the fit, or by class columns.
     """
 
     def __init__(self, n_rows: int) -> None:
@@ -36,19 +39,20 @@ class HeldOutRows:
         self.begin()
 
     def begin(self) -> None:
-        """Forget the rows held out so far, because rows are read anew."""
+        """Forget the rows held out so far, before the rows are read again from the start."""
         self.complete = False
         self._parts: list[tuple[Array, Array, Array]] = []
 
     def split(
-        self, X: Array, y: Array, w: Array | None, content: Array
+        self, X: Array, y: Array, w: Array | None, target_code: Array
     ) -> tuple[Array, Array, Array | None]:
-        """The rows of a block to fit; in the first pass, the others are kept as held out.
+        """The rows of a block to fit; the others are kept until the first reading is complete.
 
-        ``content`` (m, k) are numbers that depend on a row's target alone.
+        ``target_code`` are numbers (m, k) computed from a row's target alone; X and these are
+        hashed together.
         """
-        direction = default_rng(SEED).standard_normal(X.shape[1] + content.shape[1])
-        held = hashed(projection(np.hstack([X, content]), direction)) < self.share
+        direction = default_rng(SEED).standard_normal(X.shape[1] + target_code.shape[1])
+        held = hashed(projection(np.hstack([X, target_code]), direction)) < self.share
         if not self.complete:
             weights = np.ones(len(y)) if w is None else w
             self._parts.append((X[held], y[held], weights[held]))
@@ -65,8 +69,9 @@ class HeldOutRows:
 class HeldOutStopping:
     """Early stopping of :func:`rfrboost._paper.boost.boost` by held-out rows, and by time.
 
-    Called with the network so far, it says whether another layer may be added. ``phi`` of the
-    held-out rows is kept from call to call.
+    Called with the network so far, it says whether another layer may be added. ``max_seconds``
+    counts from the making of this object, so reading the rows is not included. ``phi`` is Φ, the
+    representation, of the held-out rows; it is kept from call to call.
     """
 
     def __init__(self, held: HeldOutRows, loss: Loss, max_seconds: float | None) -> None:
@@ -79,7 +84,7 @@ class HeldOutStopping:
     def __call__(self, network: Network) -> bool:
         in_time = perf_counter() < self.deadline
         if not len(self.held.y):
-            # No row was held out: fit the layers that every fit gets, and keep them.
+            # No row was held out: fit FEWEST_LAYERS layers, if time allows, and keep them.
             self.stopping.best_layers = len(network.layers)
             return in_time and len(network.layers) < FEWEST_LAYERS
         self._advance(network)

@@ -73,7 +73,7 @@ class BlockArrays:
         for block in self.blocks.labelled():
             X, y, w = self.present(*self.checked(block))
             Y = self.coded(y)
-            yield (X, Y, w) if self.held is None else self.held.split(X, Y, w, self.content(y))
+            yield (X, Y, w) if self.held is None else self.held.split(X, Y, w, self.target_code(y))
         if self.held is not None:
             self.held.close()
 
@@ -136,8 +136,8 @@ class BlockArrays:
         """The targets of rows that count as numbers (m, k)."""
         return y
 
-    def content(self, y: np.ndarray) -> Array:
-        """Numbers (m, k) that depend on a row's target, and not on the rows before it."""
+    def target_code(self, y: np.ndarray) -> Array:
+        """Numbers (m, k) computed from a row's target alone, and not from the rows before it."""
         return y
 
     def _weights(self, w: Any) -> Array:
@@ -220,7 +220,7 @@ class ClassBlockArrays(BlockArrays):
         number = np.array([self.numbers_of[label] for label in labels], float)
         return number[codes].reshape(-1, 1)
 
-    def content(self, y: np.ndarray) -> Array:
+    def target_code(self, y: np.ndarray) -> Array:
         labels, codes = np.unique(y, return_inverse=True)
         sums = [crc32(str(label).encode()) / 2.0**32 for label in labels]
         return np.array(sums, float)[codes].reshape(-1, 1)

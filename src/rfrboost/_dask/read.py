@@ -81,7 +81,7 @@ def read_partition(block: NamedBlock, source: BlockArrays) -> Read:
         return Read((X, Y, w), None)
     held = copy(source.held)
     held.begin()
-    fitted = held.split(X, Y, w, source.content(y))
+    fitted = held.split(X, Y, w, source.target_code(y))
     held.close()
     return Read(fitted, (held.X, held.y, held.w))
 

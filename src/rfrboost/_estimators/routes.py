@@ -1,8 +1,12 @@
-"""The three routes of a fit: a single network, the ensemble, and one network for large data.
+"""The three routes of a fit: a single network of a given number of layers; the ensemble; and, for
+many rows outside memory, one network stopped by held-out rows.
 
-``fit`` of every estimator ends here. A route takes a :class:`~rfrboost._estimators.problem.Problem`
-and returns a :class:`~rfrboost._estimators.fitted.Fitted`; it changes nothing else, so that a fit
-that fails leaves the estimator as it was.
+``fit`` of every estimator calls :func:`fit_arrays`, :func:`fit_blocks` or
+:func:`fit_outside_memory`, which choose a route (:func:`fit_single`, :func:`fit_ensemble`,
+:func:`fit_large`). A route takes a :class:`~rfrboost._estimators.problem.Request` and its
+:class:`~rfrboost._estimators.problem.Problem`, and returns a
+:class:`~rfrboost._estimators.fitted.Fitted`. It changes nothing else, so that a fit that fails
+leaves the estimator as it was.
 """
 
 from collections.abc import Callable
@@ -53,7 +57,11 @@ from rfrboost._tables.fit import fit_encoder
 def fit_arrays(
     request: Request, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
 ) -> Fitted:
-    """Fit rows in memory: a single network if ``n_layers`` is a number, else the ensemble."""
+    """Fit rows in memory, by the ensemble or by a single network.
+
+    It is the ensemble if the fit is automatic and there are at least ``FEWEST_ROWS`` rows of
+    non-negligible weight, else a single network.
+    """
     asked = ENSEMBLE if request.parameters.automatic else SINGLE
     check_effects(request.parameters, asked)
     problem = problem_of_arrays(request, X, y, sample_weight, X_val, y_val, FEWEST_ROWS)
@@ -69,7 +77,10 @@ class Look(Protocol):
     n_rows: int
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """X, y and weights of evenly spaced rows: all up to ``Sizes.gathered_rows`` of them."""
+        """X, y and weights of all rows if there are at most ``Sizes.sampled_rows``.
+
+        Otherwise of evenly spaced rows, at most that many.
+        """
 
 
 def fit_blocks(request: Request, blocks: RowBlocks) -> Fitted:
@@ -91,8 +102,10 @@ def fit_outside_memory(
 ) -> Fitted:
     """Fit rows on disk or on Dask workers.
 
-    Few rows are gathered and fitted as rows in memory are. For more, ``reader`` says how their
-    blocks become arrays and ``opened_chunks`` gives them in chunks.
+    If ``n_layers`` is a number, rows are fitted in chunks however few they are. In an automatic
+    fit, up to ``Sizes.gathered_rows`` rows are gathered and fitted in memory; more are fitted by
+    :func:`fit_large`. ``look`` takes a first look at the rows, ``reader`` says how blocks become
+    arrays, and ``opened_chunks`` gives these in chunks.
     """
     parameters = request.parameters
     check_effects(parameters, ENSEMBLE if parameters.automatic else SINGLE)
@@ -119,7 +132,7 @@ def fit_outside_memory(
 
 
 def fit_single(request: Request, problem: Problem) -> Fitted:
-    """One network by the paper's algorithms, new or with layers added to the one before."""
+    """One network by the paper's algorithms: new, or (warm_start) the former with more layers."""
     parameters = resolved(request.parameters, SINGLE, request.task)
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
@@ -132,7 +145,10 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
 
 
 def fit_large(request: Request, problem: Problem) -> Fitted:
-    """One network in the learned metric, until held-out rows or the time limit stop it."""
+    """One network whose random features are drawn in a learned distance metric.
+
+    It grows until held-out rows, the time limit or ``n_layers`` stop it.
+    """
     parameters = one_family(resolved(request.parameters, LARGE, request.task))
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
@@ -172,7 +188,8 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
     watch = watcher(request, problem, [], plan.n_layers)
     fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, plan, watch)
-    # The layers that every family kept; those tried after them are left out.
+    # The layers kept under the best penalty of each boosted family; layers tried later are left
+    # out.
     history = [asdict(in_units_of_y(record, problem)) for record in fit.rounds]
     fitted = fitted_ensemble(
         fit,
@@ -208,7 +225,11 @@ def former_history(request: Request) -> list[dict[str, float]]:
 def watcher(
     request: Request, problem: Problem, history: list[dict[str, float]], n_layers: int
 ) -> Watch:
-    """A function that is told of every layer: keeps it in ``history``, and shows it if asked."""
+    """A function that appends a layer's record to ``history``, and prints it if ``verbose``.
+
+    A fit calls it after each layer; the ensemble calls it after each round, with the record of the
+    best penalty's layer.
+    """
     verbose = request.parameters.verbose
     progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
 
@@ -222,7 +243,10 @@ def watcher(
 
 
 def in_units_of_y(record: LayerRecord, problem: Problem) -> LayerRecord:
-    """A layer's record of a fit to scaled targets, in the units of y as far as floats reach."""
+    """The record with loss, gradient norm and step length in the units of y.
+
+    A number that overflows becomes the largest float.
+    """
     scale = np.float64(problem.targets.scale.scale)
     degree = problem.loss.degree or 0
 

@@ -24,7 +24,7 @@ from scipy.special import expit
 
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.precision import representable
+from rfrboost._numerics.precision import float32_suffices
 from rfrboost._typing import Array
 
 
@@ -146,7 +146,7 @@ class DenseFeatures:
         return 1 + norms
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "DenseFeatures":
-        if dtype == self.dtype or not representable(self.weights, largest_input):
+        if dtype == self.dtype or not float32_suffices(self.weights, largest_input):
             return self
         return DenseFeatures(self.weights.astype(dtype), self.activation)
 

@@ -1,12 +1,14 @@
 """Training rows in chunks: the interface between a fit and its data.
 
-Every sub-problem of the method is a sum over rows. A fit asks for such sums (``Chunks.total``) and
-has values set for every row (``Chunks.set``), each by a function of one :class:`Chunk`. The fit
-does not know whether the chunks are in memory (:class:`InMemory`), on disk
+Everything a fit computes from its rows is a sum over rows. It asks for such sums
+(``Chunks.total``) and stores values per row (``Chunks.set``), each by a function of one
+:class:`Chunk`. The fit does not know whether the chunks are in memory (:class:`InMemory`), on disk
 (:mod:`rfrboost._rows.streamed`) or on the workers of a Dask cluster (:mod:`rfrboost._dask.chunks`).
-Rows are cut into chunks of ``Sizes.chunk_rows`` from the first row on, and a chunk is visited in
-batches of ``Sizes.batch_rows``. Sums are taken in a fixed order, so that a fit gives the same bits
-wherever its rows are.
+
+A block or partition is what the user hands in, a chunk what sums are taken over, a batch what is
+computed at a time. Rows are cut into chunks of ``Sizes.chunk_rows`` from the first row on, and a
+chunk is visited in batches of ``Sizes.batch_rows``. Sums are taken in a fixed order, so that a fit
+gives the same bits wherever its rows are.
 
 The functions are top-level functions and their arguments plain data, so that they can be sent to
 other processes.
@@ -28,8 +30,8 @@ from rfrboost._typing import Array, Indices
 # chunks make few levels of the tree, and enough groups for the workers of a cluster to share.
 FAN_IN = 8
 
-# The share of the largest weight up to which a weight counts as zero. Rounding loses such a row in
-# every sum, and products with its weight may underflow.
+# Rows whose weight is at most about this fraction of the largest are left out. Rounding loses such
+# a row in every sum, and products with its weight may underflow.
 NEGLIGIBLE_WEIGHT = 1e-60
 
 # The places of a batch's rows in its chunk, and their weights (None where rows have none).
@@ -43,40 +45,42 @@ class ThreadBuffer(local):
 
 
 class FeatureCache:
-    """The features of the present layer, kept between its two passes over the rows.
+    """The random features of the present layer, kept between its two passes over the rows.
 
-    One cache serves all rows of a fit. The features of the first rows are kept, up to
-    ``most_bytes``; those of later rows are computed again in the second pass, in one buffer for
-    each thread. Arrays are reused from layer to layer.
+    One cache serves all rows of a fit. Features are kept for as many rows, from the first on, as
+    fit into ``most_bytes``; those of later rows are computed again in the second pass, in one
+    buffer for each thread. Arrays are reused from layer to layer.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
         self._kept: dict[tuple[int, int], Array] = {}
         self._computed: set[tuple[int, int]] = set()
-        self._of: object = None
+        self._feature_map: object = None
         self._buffer = ThreadBuffer()
 
     def features(
         self,
-        of: Any,
+        feature_map: Any,
         rows: tuple[int, int],
         compute: Callable[[Array], None],
     ) -> Array:
         """The features of the rows from ``rows[0]`` up to ``rows[1]``, an array (rows, width).
 
-        ``of`` is the feature map, whose ``width`` and ``dtype`` the array has; another map than
-        before empties the cache. ``compute`` writes the features into the array it is given.
+        The array has the ``width`` and ``dtype`` of the ``feature_map``; another map than before
+        empties the cache. ``compute`` writes the features into the array it is given.
         """
-        if of is not self._of:
-            self._of = of
+        if feature_map is not self._feature_map:
+            self._feature_map = feature_map
             self._computed = set()
-        shape = (rows[1] - rows[0], of.width)
-        if rows[1] * of.width * of.dtype.itemsize > self.most_bytes:
-            out = self._buffer.array = buffer_like(self._buffer.array, shape, of.dtype)
+        width = feature_map.width
+        dtype = feature_map.dtype
+        shape = (rows[1] - rows[0], width)
+        if rows[1] * width * dtype.itemsize > self.most_bytes:
+            out = self._buffer.array = buffer_like(self._buffer.array, shape, dtype)
             compute(out)
             return out
-        out = self._kept[rows] = buffer_like(self._kept.get(rows), shape, of.dtype)
+        out = self._kept[rows] = buffer_like(self._kept.get(rows), shape, dtype)
         if rows not in self._computed:
             compute(out)
             self._computed.add(rows)
@@ -91,13 +95,14 @@ def buffer_like(old: Array | None, shape: tuple[int, int], dtype: np.dtype) -> A
 
 
 class Chunk:
-    """Consecutive training rows; ``first`` is the number of the first one among all rows.
+    """Consecutive training rows; ``first`` is the index of the first one among all rows.
 
-    ``x`` (n, D+1) and ``phi`` (n, width+1) are homogeneous: their last column is one. ``y`` is
-    (n, k), ``w`` (n,) or None. The other arrays exist only while they are needed: ``raw``,
-    ``outputs`` and ``moves`` within a step; ``x_key``, ``y_key`` and ``code`` once rows can be
-    drawn. For sample splitting, ``parts`` is the number of equal runs that the rows are cut into
-    and ``part`` the run that the present layer is fitted on.
+    ``x`` is (n, D) as read, and (n, D+1) with a last column of ones once the fit has centred it;
+    ``phi`` (n, width+1) has such a column too. ``y`` is (n, k), ``w`` (n,) or None. The other
+    arrays exist only while they are needed: ``raw``, ``outputs`` and ``moves`` within a step;
+    ``x_key``, ``y_key`` and ``code`` once rows can be drawn. For sample splitting, ``parts`` is
+    into how many consecutive slices of equal length the rows are cut (a remainder is unused), and
+    ``part`` is the index of the slice that the present layer is fitted on.
     """
 
     x: Array
@@ -143,9 +148,9 @@ class Chunk:
 
     def features(self, rows: slice, layer: LayerFeatures) -> Array:
         """f_t of a batch, computed once per layer as far as the cache has room."""
-        numbers = (self.first + rows.start, self.first + rows.stop)
+        indices = (self.first + rows.start, self.first + rows.stop)
         return self._cache.features(
-            layer, numbers, lambda out: layer(self.phi[rows], self.x[rows], out)
+            layer, indices, lambda out: layer(self.phi[rows], self.x[rows], out)
         )
 
     def at(self, name: str, rows: Indices) -> Array:
@@ -157,7 +162,8 @@ class Chunk:
 class Chunks(Protocol):
     """All training rows, in chunks."""
 
-    #: number, weight and extremes of the rows before anything was set
+    #: number, weight and extremes of the rows as read (for classes, y's extremes are those of the
+    #: class columns)
     facts: "Facts"
     #: how many rows are taken at a time
     sizes: Sizes
@@ -175,8 +181,9 @@ class Chunks(Protocol):
     def set(self, name: str, function: Callable[..., Any], *args: Any) -> None:
         """Set ``chunk.name = function(chunk, *args)`` in all chunks, now or when it is needed.
 
-        The function may read the chunk's other values, and the former value of ``x``, ``y`` or
-        ``phi``, which it may change in place.
+        The function may read the chunk's other values, and the former value of ``x``, ``y``, ``w``
+        or ``phi``; only ``phi`` may be changed in place. What is set for ``x``, ``y`` or ``w`` must
+        be computed row by row, from the former value of the same name alone.
         """
 
 
@@ -224,7 +231,7 @@ class TreeSum:
 
 
 class Sums:
-    """Several sums that are taken together, each with +."""
+    """Several values added side by side with +: numbers and arrays are summed, lists joined."""
 
     def __init__(self, *values: Any) -> None:
         self.values = values
@@ -306,24 +313,25 @@ class InMemory:
             setattr(chunk, name, function(chunk, *args))
 
 
-def gather(chunks: Chunks, name: str, numbers: Indices) -> Array:
-    """The values that the rows of these numbers have under a name, in the order of the numbers."""
-    distinct, places = np.unique(numbers, return_inverse=True)
+def gather(chunks: Chunks, name: str, indices: Indices) -> Array:
+    """The values that the rows at these indices have under a name, in the order of the indices."""
+    distinct, places = np.unique(indices, return_inverse=True)
     found = chunks.total(values_at, name, distinct).values[0]
     return np.concatenate(found)[places] if len(found) > 1 else found[0][places]
 
 
-def values_at(chunk: Chunk, name: str, numbers: Indices) -> Sums:
-    """The values of the chunk's rows among these numbers, which rise."""
-    own = slice(*np.searchsorted(numbers, [chunk.first, chunk.first + chunk.size]))
-    here = numbers[own] - chunk.first
+def values_at(chunk: Chunk, name: str, indices: Indices) -> Sums:
+    """The values of the chunk's rows among those at these indices, which are sorted ascending."""
+    own = slice(*np.searchsorted(indices, [chunk.first, chunk.first + chunk.size]))
+    here = indices[own] - chunk.first
     return Sums([chunk.at(name, here)] if len(here) else [])
 
 
 def thinned_targets(chunks: Chunks) -> tuple[Array, Array]:
-    """Targets (m, k) and weights (m,) of all rows; beyond one chunk, of evenly spaced ones.
+    """Targets (m, k) and weights (m,) of all rows or, if there are many, of every n-th.
 
-    For statistics that need targets side by side, such as medians.
+    They are all rows if these are at most ``Sizes.chunk_rows``; n is the least number that leaves
+    at most that many. For statistics that need targets side by side, such as medians.
     """
     every = -(-chunks.facts.n_rows // chunks.sizes.chunk_rows)
     y, w = chunks.total(every_nth_target, every).values
@@ -331,7 +339,7 @@ def thinned_targets(chunks: Chunks) -> tuple[Array, Array]:
 
 
 def every_nth_target(chunk: Chunk, n: int) -> Sums:
-    """Targets and weights of the chunk's rows whose numbers among all rows are multiples of n."""
+    """Targets and weights of the chunk's rows whose indices among all rows are multiples of n."""
     some = slice(-chunk.first % n, None, n)
     return Sums([chunk.y[some]], [weights_of(chunk)[some]])
 

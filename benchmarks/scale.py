@@ -67,14 +67,16 @@ def block_of(first: int, size: int) -> pa.Table:
     return pa.table({**columns, "y": smooth + 0.1 * rng.standard_normal(size)})
 
 
-def write_rows(folder: Path, n_rows: int) -> None:
+def write_rows(
+    folder: Path, n_rows: int, file_rows: int = FILE_ROWS, block_rows: int = BLOCK
+) -> None:
     """Write ``n_rows`` rows as Parquet files, with one block in memory at a time."""
-    for number, begin in enumerate(range(0, n_rows, FILE_ROWS)):
+    for number, begin in enumerate(range(0, n_rows, file_rows)):
         path = folder / f"part-{number:05d}.parquet"
-        stop = min(begin + FILE_ROWS, n_rows)
+        stop = min(begin + file_rows, n_rows)
         with pq.ParquetWriter(path, block_of(0, 1).schema) as writer:
-            for first in range(begin, stop, BLOCK):
-                writer.write_table(block_of(first, min(BLOCK, stop - first)))
+            for first in range(begin, stop, block_rows):
+                writer.write_table(block_of(first, min(block_rows, stop - first)))
 
 
 def measure(n_rows: int, folder: str | None) -> Measured:

@@ -5,18 +5,16 @@ import pytest
 from block_rows import regression_rows
 from small_sizes import with_sizes
 
-from benchmarks.scale import COLUMNS, FILE_ROWS, write_rows
+from benchmarks.scale import COLUMNS, write_rows
 from benchmarks.scale_cost import row_cost
 from rfrboost import RFRBoostRegressor, RowBlocks
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.spill import Spill
 
 
-def test_rows_are_written_once_each(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.scale.BLOCK", 100)
-    monkeypatch.setattr("benchmarks.scale.FILE_ROWS", 250)
-    write_rows(tmp_path, 620)
-    assert len(list(tmp_path.iterdir())) == 3 < FILE_ROWS
+def test_rows_are_written_once_each(tmp_path):
+    write_rows(tmp_path, 620, file_rows=250, block_rows=100)
+    assert len(list(tmp_path.iterdir())) == 3
     parts = [
         (X.to_numpy(), y.to_numpy()) for X, y, _ in RowBlocks.from_parquet(tmp_path, target="y")
     ]

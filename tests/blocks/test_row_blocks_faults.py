@@ -107,7 +107,7 @@ def test_numbers_that_are_not_finite():
     )
     refused(
         RowBlocks(cut(X, y, np.zeros(300), [100])),
-        "no rows|at least one non-zero number",
+        "no rows|at least one non-zero number|zero for every row",
         automatic=True,
     )
     X[250, 2] = 1e100

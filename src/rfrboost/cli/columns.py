@@ -16,14 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from rfrboost.cli.console import CommandError, printable, say
+from rfrboost.cli.signature import DATES, NUMBERS, TEXT
 
 Cells: TypeAlias = pa.ChunkedArray
 Convert: TypeAlias = Callable[[Cells], Cells]
 
-#: what a column may hold
-NUMBERS = "numbers"
-DATES = "dates"
-TEXT = "text"
 #: spellings of a missing value in any column
 MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"]
 #: further spellings where the other cells are numbers or dates; among text they may be categories

@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import is_classifier
 
 from rfrboost import load
-from rfrboost.cli.columns import NUMBERS, prediction_frame
+from rfrboost.cli.columns import prediction_frame
 from rfrboost.cli.console import (
     CommandError,
     WrongUsageError,
@@ -21,7 +21,7 @@ from rfrboost.cli.console import (
     say,
 )
 from rfrboost.cli.output import Columns, table_writer
-from rfrboost.cli.signature import read_signature
+from rfrboost.cli.signature import NUMBERS, read_signature
 from rfrboost.cli.tables import open_table
 
 #: the columns to write for a block of rows

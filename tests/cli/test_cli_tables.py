@@ -13,7 +13,7 @@ from command_line import failed, mixed_table, rfrboost, text_of, worked
 
 from rfrboost.cli import tables
 from rfrboost.cli.columns import DATES, NUMBERS, TEXT, recognised
-from rfrboost.cli.tasks import Task
+from rfrboost.cli.request import Task
 from rfrboost.cli.training import read_target
 
 ROWS = mixed_table()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rfrboost import __version__
-from rfrboost.cli.tasks import Task
+from rfrboost.cli.request import Roles, Settings, Source, Task
 
 app = typer.Typer(
     add_completion=False,
@@ -16,10 +16,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+#: what --separator and --decimal may be called
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|"}
+DECIMALS = {"point": ".", ".": ".", "comma": ",", ",": ","}
+
 TableArgument = Annotated[
     str,
     typer.Argument(
-        metavar="TABLE", help="CSV, TSV or Parquet file, also .gz; - reads standard input."
+        metavar="TABLE",
+        help="CSV, TSV, JSON, Excel, Parquet or Feather file, also compressed; - reads standard "
+        "input.",
     ),
 ]
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by fit.")]
@@ -37,9 +43,56 @@ DropOption = Annotated[
     list[str],
     typer.Option("--drop", "-d", metavar="COLUMN", help="Ignore this column (can be repeated)."),
 ]
+
+
+def positive(seconds: float | None) -> float | None:
+    """Refuse a time limit in which nothing can be fitted."""
+    if seconds is not None and not seconds > 0:
+        raise typer.BadParameter("a time limit must be more than 0 seconds")
+    return seconds
+
+
+def separator(text: str | None) -> str | None:
+    """The separator that a word or a character stands for."""
+    if text is None:
+        return None
+    found = SEPARATORS.get(text.lower(), text)
+    if len(found) != 1 or found in '"\r\n':
+        raise typer.BadParameter(
+            f"{text!r} is not one character, nor one of {', '.join(SEPARATORS)}"
+        )
+    return found
+
+
+def decimal(text: str | None) -> str | None:
+    """The decimal sign that a word or a character stands for."""
+    if text is None:
+        return None
+    if text.lower() not in DECIMALS:
+        raise typer.BadParameter(f"{text!r} is neither point nor comma")
+    return DECIMALS[text.lower()]
+
+
 SecondsOption = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", min=0.0, help="Time limit per fit, in seconds."),
+    typer.Option(metavar="SECONDS", callback=positive, help="Time limit per fit, in seconds."),
+]
+SeparatorOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        callback=separator,
+        help="Separator of the cells in text: comma, semicolon, tab, pipe or any character "
+        "(default: detected).",
+    ),
+]
+DecimalOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIGN",
+        callback=decimal,
+        help="Decimal sign of the numbers in text: point or comma (default: detected).",
+    ),
 ]
 SeedOption = Annotated[
     int,
@@ -108,8 +161,31 @@ def fit(
     ] = None,
     task: TaskOption = None,
     drop: DropOption = [],  # noqa: B006
+    weight: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with the weights of the rows.")
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Loss of a regression: squared_error (default), huber, quantile or poisson.",
+        ),
+    ] = None,
+    quantile: Annotated[
+        list[float],
+        typer.Option(
+            metavar="LEVEL",
+            help="Level for --loss quantile, such as 0.9 (can be repeated, rising).",
+        ),
+    ] = [],  # noqa: B006
+    bags: Annotated[
+        int | None,
+        typer.Option(metavar="NUMBER", help="Number of cross-validation folds in the fit."),
+    ] = None,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
 ) -> None:
     """Fit a model to a table and save it.
 
@@ -126,13 +202,24 @@ def fit(
     """
     from rfrboost.cli.fit import fit as run
 
-    run(table, target, out, task, drop, max_seconds, seed)
+    run(
+        Source(table, separator, decimal),
+        Roles(target, task, tuple(drop), weight),
+        out,
+        Settings(seed, max_seconds, loss, tuple(quantile), bags),
+    )
 
 
 @app.command()
 def predict(
     model: ModelArgument,
     table: TableArgument,
+    id_columns: Annotated[
+        list[str],
+        typer.Option(
+            "--id", metavar="COLUMN", help="Keep this column in the output (can be repeated)."
+        ),
+    ] = [],  # noqa: B006
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of every class.")
     ] = False,
@@ -144,6 +231,8 @@ def predict(
         ),
     ] = None,
     out: OutOption = "-",
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
 ) -> None:
     """Predict every row of a table, in its order.
 
@@ -155,7 +244,7 @@ def predict(
 
     ```
     rfrboost predict houses.rfrboost new.csv --out prices.csv
-    rfrboost predict houses.rfrboost new.parquet --interval 0.9 --out prices.parquet
+    rfrboost predict houses.rfrboost new.parquet --id address --interval 0.9 -o prices.parquet
     rfrboost predict clicks.rfrboost - --proba < new.csv | head
     ```
     """
@@ -163,7 +252,7 @@ def predict(
         raise typer.BadParameter(f"{interval} is not between 0 and 1", param_hint="'--interval'")
     from rfrboost.cli.predict import predict as run
 
-    run(model, table, out or "-", proba, interval)
+    run(model, Source(table, separator, decimal), id_columns, out or "-", proba, interval)
 
 
 @app.command()
@@ -179,11 +268,14 @@ def evaluate(
     ] = 5,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
 ) -> None:
     """Score a model by cross-validation, beside boosted trees and a linear model.
 
-    Regression: RMSE, MAE, R². Classification: accuracy, log loss, expected calibration error. All
-    scores are of held-out rows; --out writes those of every fold.
+    Regression: RMSE, MAE, R². Classification: accuracy, balanced accuracy, F1, AUC, average
+    precision, log loss, expected calibration error. All scores are of held-out rows; --out writes
+    those of every fold.
 
     **Examples**
 
@@ -194,7 +286,13 @@ def evaluate(
     """
     from rfrboost.cli.evaluate import evaluate as run
 
-    run(table, target, out, task, drop, folds, max_seconds, seed)
+    run(
+        Source(table, separator, decimal),
+        Roles(target, task, tuple(drop)),
+        out,
+        folds,
+        Settings(seed, max_seconds),
+    )
 
 
 @app.command()
@@ -206,6 +304,8 @@ def explain(
         int, typer.Option(metavar="NUMBER", min=2, help="Maximum number of rows to sample.")
     ] = 1000,
     seed: SeedOption = 0,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
 ) -> None:
     """Show how much every column matters to a model's predictions for a table.
 
@@ -221,7 +321,7 @@ def explain(
     """
     from rfrboost.cli.explain import explain as run
 
-    run(model, table, out, rows, seed)
+    run(model, Source(table, separator, decimal), out, rows, seed)
 
 
 @app.command()

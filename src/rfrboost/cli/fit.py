@@ -18,6 +18,8 @@ from rfrboost.cli.training import default_model, estimator_for, read_training
 
 #: the score that an estimator has as ``oof_score_`` after an automatic fit
 OUT_OF_FOLD_SCORE = {Task.REGRESSION: "R²", Task.CLASSIFICATION: "accuracy"}
+#: that of several quantile levels, beside the best constants
+SAVED = "share of the pinball loss saved"
 
 
 def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> None:
@@ -33,7 +35,9 @@ def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> Non
     seconds = time.monotonic() - began
     # Fits of fewer than 50 rows have no out-of-fold score.
     if hasattr(model, "oof_score_"):
-        say(f"Cross-validated {OUT_OF_FOLD_SCORE[training.target.task]}: {model.oof_score_:.3f}")
+        several = len(settings.quantile) > 1
+        score = SAVED if several else OUT_OF_FOLD_SCORE[training.target.task]
+        say(f"Cross-validated {score}: {model.oof_score_:.3f}")
     with named(path):
         model.set_params(verbose=0).save(path)
     size = os.path.getsize(path) / 1e6

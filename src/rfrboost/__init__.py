@@ -54,17 +54,18 @@ if TYPE_CHECKING:
     from rfrboost._model.losses import Quantile as Quantile
     from rfrboost._model.losses import SquaredError as SquaredError
     from rfrboost._model.samplers import Sampler as Sampler
+else:
+    # Where type checkers see it, every name would exist.
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first used, and keep it."""
+        if name not in _HOME:
+            raise AttributeError(f"module 'rfrboost' has no attribute {name!r}")
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+
 
 __all__ = ["__version__", *_HOME]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, and keep it."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'rfrboost' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,9 @@ from sklearn import metrics
 
 import rfrboost as library
 import rfrboost.inspection as inspection
+from rfrboost._model.losses import loss_names
 from rfrboost.cli.evaluate import class_scores
+from rfrboost.cli.request import LossName
 
 CLI = Path(library.__file__).with_name("cli")
 COMMANDS = ("fit", "predict", "evaluate", "explain", "info", "demo")
@@ -264,6 +266,10 @@ def test_options_of_fit_reach_the_estimator(tmp_path):
     assert ran.out.decode().splitlines()[0] == "prediction_0,prediction_1"
 
 
+def test_every_loss_of_the_library_has_its_name():
+    assert {str(name) for name in LossName} == loss_names()
+
+
 def test_weights_are_those_of_the_library(tmp_path):
     rows = [["x", "w", "y"]] + [[str(k), str(k % 3), str((k % 7) * 1.5)] for k in range(24)]
     rows[5][2] = ""  # a row without a label, whose weight is left out with it
@@ -278,9 +284,11 @@ def test_weights_are_those_of_the_library(tmp_path):
 @pytest.mark.parametrize(
     ("words", "pieces", "code"),
     [
-        (["--loss", "hinge"], ["'loss'", "huber"], 1),
-        (["--quantile", "0.9"], ["loss='quantile'"], 1),
-        (["--bags", "0"], ["n_bags"], 1),
+        (["--loss", "hinge"], ["'hinge'", "huber"], 2),
+        (["--quantile", "0.9"], ["--loss quantile"], 2),
+        (["--loss", "huber", "--quantile", "0.9"], ["--loss quantile"], 2),
+        (["--loss", "quantile", "--quantile", "1.5"], ["quantile", "1.5"], 1),
+        (["--bags", "0"], ["--bags"], 2),
         (["--task", "classification", "--loss", "huber"], ["--loss", "regression"], 2),
         (["--weight", "town"], ["--weight town", "numbers"], 1),
         (["--weight", "size"], ["--weight size", "without a weight"], 1),

@@ -195,6 +195,15 @@ def test_a_decimal_point_among_decimal_commas_is_named(model, monkeypatch):
     failed(rfrboost("predict", model, "-", stdin=text_of(rows, ";")), "'size'", "row 20", "'1.5'")
 
 
+def test_a_decimal_comma_after_the_first_lines_says_what_to_do(model, monkeypatch):
+    rows = [[cell.split(".")[0] for cell in row] for row in ROWS]
+    rows[20][0] = "1,5"
+    monkeypatch.setattr("rfrboost.cli.delimited.LINES_AHEAD", 10)
+    ran = rfrboost("predict", model, "-", stdin=text_of(rows, ";"))
+    failed(ran, "'size'", "row 20", "'1,5'", "--decimal comma")
+    worked(rfrboost("predict", model, "-", "--decimal", "comma", stdin=text_of(rows, ";")))
+
+
 def test_ids_keep_their_spelling_where_numbers_have_commas(model):
     rows = [["id", *ROWS[0]]] + [[f"{k}.000", *row] for k, row in enumerate(ROWS[1:], 1)]
     data = text_of([[r[0], *(cell.replace(".", ",") for cell in r[1:])] for r in rows], ";")

@@ -20,7 +20,7 @@ from rfrboost.cli.options import (
     TargetOption,
     TaskOption,
 )
-from rfrboost.cli.request import Roles, Settings, Source
+from rfrboost.cli.request import LossName, Roles, Settings, Source
 
 app = typer.Typer(
     add_completion=False,
@@ -80,7 +80,7 @@ def fit(
         str | None, typer.Option(metavar="COLUMN", help="Column with the weights of the rows.")
     ] = None,
     loss: Annotated[
-        str | None,
+        LossName | None,
         typer.Option(
             metavar="NAME",
             help="Loss of a regression: squared_error (default), huber, quantile or poisson.",
@@ -95,7 +95,9 @@ def fit(
     ] = [],  # noqa: B006
     bags: Annotated[
         int | None,
-        typer.Option(metavar="NUMBER", help="Number of cross-validation folds in the fit."),
+        typer.Option(
+            metavar="NUMBER", min=1, max=100, help="Number of cross-validation folds in the fit."
+        ),
     ] = None,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
@@ -115,6 +117,8 @@ def fit(
     zcat log.csv.gz | rfrboost fit - --target clicked --max-seconds 60 -o clicks.rfrboost
     ```
     """
+    if quantile and loss != LossName.QUANTILE:
+        raise typer.BadParameter("needs --loss quantile", param_hint="'--quantile'")
     from rfrboost.cli.fit import fit as run
 
     run(

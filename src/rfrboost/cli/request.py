@@ -14,6 +14,15 @@ class Task(StrEnum):
     CLASSIFICATION = "classification"
 
 
+class LossName(StrEnum):
+    """The losses of a regression."""
+
+    SQUARED_ERROR = "squared_error"
+    HUBER = "huber"
+    QUANTILE = "quantile"
+    POISSON = "poisson"
+
+
 @dataclass(frozen=True)
 class Source:
     """A table to read: a file, or standard input (``-``).
@@ -47,6 +56,6 @@ class Settings:
 
     seed: int = 0
     max_seconds: float | None = None
-    loss: str | None = None
+    loss: LossName | None = None
     quantile: tuple[float, ...] = ()
     bags: int | None = None

@@ -22,6 +22,7 @@ from rfrboost.cli.columns import (
     TEXTUAL,
     BadCellError,
     Cells,
+    as_written,
     categories_as_text,
     is_any,
     is_text,
@@ -128,7 +129,7 @@ def estimator_for(
     else:
         model = RFRBoostRegressor()
         if settings.loss is not None:
-            model.loss = settings.loss
+            model.loss = str(settings.loss)
         if settings.quantile:
             several = len(settings.quantile) > 1
             model.quantile = settings.quantile if several else settings.quantile[0]
@@ -261,7 +262,11 @@ def label_values(cells: Cells, name: str, task: Task) -> np.ndarray:
     """The labels as the estimators take them; classes are spelled as in the table."""
     if task == Task.CLASSIFICATION:
         if is_text(cells.type):
+            written = as_written(cells)
             cells = to_text(cells)
+            if len(pc.unique(written)) == len(pc.unique(cells)):
+                # "True" stays "True", unless "true" occurs beside it.
+                cells = written
             return as_numpy(cells.cast(pa.int64()) if is_whole(cells) else cells)
         whole = types.is_floating(cells.type) and pc.all(pc.equal(pc.floor(cells), cells)).as_py()
         return as_numpy(cells.cast(pa.int64()) if whole else cells)

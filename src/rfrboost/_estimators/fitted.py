@@ -6,7 +6,7 @@ target codecs, in which regression and classification differ: what the loss sees
 raw predictions mean to the user.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from rfrboost._auto.conformal import Calibration, HeldOut, calibrate
+from rfrboost._auto.fit import AutoFit
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.sizes import LARGEST_INPUT
 from rfrboost._tables.encoder import Encoder
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array, Indices, Mask
 
 # The types of numbers that X may have; others become float64.
 DTYPES = [np.float64, np.float32]
@@ -169,7 +170,6 @@ class Inputs:
             check_columns(array, self.names)
             return array
         if is_table(X):
-            check_not_empty(X)
             validate_data(estimator, X, reset=False, skip_check_array=True)
             return self.encoder(X)
         return self.encoder(
@@ -202,26 +202,23 @@ def check_extent(largest: Array, names: np.ndarray | None) -> None:
 
 
 def is_table(X: Any) -> bool:
-    """Whether X is a data frame, or holds anything but numbers."""
+    """Whether X is a data frame, or holds anything but numbers; refuses one that is empty."""
     if sparse.issparse(X):
         return False
-    if hasattr(X, "columns"):
-        return True
-    try:
-        return np.asarray(X).dtype.kind not in "biufc"
-    except (TypeError, ValueError):
-        # Rows of different lengths and the like: scikit-learn says what is wrong with them.
-        return False
-
-
-def check_not_empty(X: Any) -> None:
-    """Refuse a table without rows or columns, in scikit-learn's words."""
+    if not hasattr(X, "columns"):
+        try:
+            if np.asarray(X).dtype.kind in "biufc":
+                return False
+        except (TypeError, ValueError):
+            # Rows of different lengths and the like: scikit-learn says what is wrong with them.
+            return False
     shape = np.shape(X)
     if len(shape) == 2 and 0 in shape:
         what = "sample(s)" if shape[0] == 0 else "feature(s)"
         raise ValueError(
             f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required."
         )
+    return True
 
 
 @dataclass(frozen=True)
@@ -254,3 +251,48 @@ class Fitted:
     def n_outputs(self) -> int:
         """The number of raw predictions per row."""
         return len(self.network.heads[-1].b)
+
+
+def fitted_ensemble(
+    fit: AutoFit,
+    loss: Loss,
+    targets: Targets,
+    inputs: Inputs,
+    history: list[dict[str, float]],
+    seed: int,
+    Y: Array,
+    w: Array | None,
+    present: Mask,
+) -> Fitted:
+    """The fitted state of an ensemble, with what its held-out rows say about it.
+
+    ``Y`` (m, k) and ``w`` (m,) are targets and weights of the rows fitted, in the units of the fit;
+    ``present`` says which of all rows they are.
+    """
+    fitted = Fitted(
+        network=fit.network,
+        loss=loss,
+        targets=targets,
+        inputs=inputs,
+        history=history,
+        seed=seed,
+        calibration=targets.calibration(loss, fit.held_out),
+    )
+    raw = fit.out_of_fold
+    if raw is None:
+        return fitted
+    known = np.isfinite(raw).all(axis=1)
+    weights = None if w is None else w[known]
+    return replace(
+        fitted,
+        oof_prediction=targets.predictions(loss, at_rows(raw, present)),
+        # In the units of the fit, where squares of targets of any size are finite.
+        oof_score=targets.score(loss, raw[known], Y[known], weights),
+    )
+
+
+def at_rows(values: Array, present: Mask) -> Array:
+    """Values (m, d) of the rows that are present, at their places among all; NaN elsewhere."""
+    everywhere = np.full((len(present), values.shape[1]), np.nan)
+    everywhere[present] = values
+    return everywhere

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 
 from rfrboost._files.atomic import atomic_stream
 from rfrboost.cli.console import CommandError, WrongUsageError
-from rfrboost.cli.tables import STANDARD, is_tabbed
+from rfrboost.cli.delimited import is_tabbed
+from rfrboost.cli.request import STANDARD
 
 #: a block of rows: arrays of equal length by column name
 Columns = dict[str, np.ndarray]

@@ -28,7 +28,7 @@ test-core: $(VENV)/test-core.stamp
 TORCH ?= torch
 test-torch: $(VENV)/test.stamp
 	$(BIN)/python -m pip install --quiet "$(TORCH)" --editable ".[test,torch]"
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_torch.py tests/test_experiments_mlp.py tests/test_experiments_searched.py tests/test_experiments_fine_tune.py
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/export/test_torch.py tests/experiments/test_experiments_mlp.py tests/experiments/test_experiments_searched.py tests/experiments/test_experiments_fine_tune.py
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .

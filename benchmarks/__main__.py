@@ -1,4 +1,7 @@
-"""python -m benchmarks [--reference PATH] [--out FILE]: the whole table, in one process."""
+"""Speed and memory of the cases in ``benchmarks.cases``, written as one Markdown page.
+
+python -m benchmarks [--reference PATH] [--out FILE]
+"""
 
 import argparse
 import os
@@ -9,14 +12,17 @@ from threadpoolctl import threadpool_info
 from benchmarks import memory
 from benchmarks.cases import CASES
 from benchmarks.speed import Measured, beside_reference, measure, peer_seconds
-from experiments.machine import processor
+from experiments.runs.files import write_report
+from experiments.runs.provenance import current
 
+# The largest ratio of a prediction to its floor that is acceptable.
 PREDICT_LIMIT = 1.3
+# The largest acceptable memory of the large fit beyond its data, in MB.
 MEMORY_LIMIT = 1500
 
 
 def speed_rows(measured: list[Measured]) -> list[str]:
-    """Fit and prediction against their floors."""
+    """One row per case: seconds of fit and prediction, and their floors."""
     rows = [
         "| case | threads | fit s | floor | ratio | limit | predict s | floor | ratio | limit |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -31,7 +37,7 @@ def speed_rows(measured: list[Measured]) -> list[str]:
 
 
 def greedy_row(measured: list[Measured]) -> str:
-    """Greedy dense beside gradient at the same shape, for one output."""
+    """The ratio of a greedy dense fit to a gradient fit of the same shape, with one output."""
     gradient, greedy = (
         [m for m in measured if m.case.name.startswith(s)] for s in ("gradient, 4", "greedy")
     )
@@ -43,7 +49,7 @@ def greedy_row(measured: list[Measured]) -> str:
 
 
 def peer_rows(measured: list[Measured]) -> list[str]:
-    """The same rows fitted by other libraries at their defaults."""
+    """Fit seconds of other libraries with default parameters on the same rows."""
     rows = [
         "| case | threads | rfrboost s | XGBoost s | LightGBM s | CatBoost s |",
         "|---|---|---|---|---|---|",
@@ -56,7 +62,7 @@ def peer_rows(measured: list[Measured]) -> list[str]:
 
 
 def reference_rows(path: str) -> list[str]:
-    """The authors' code beside ours, one thread, in turn."""
+    """Fit seconds of our code and of the authors' code, on one thread, in turn."""
     aims = {"gradient, 4": 2.2, "greedy": 3.0, "3 classes": 1.8, "10 classes": 1.8}
     rows = [
         "| case | rfrboost s | authors' code s | times as fast | aim |",
@@ -72,13 +78,16 @@ def reference_rows(path: str) -> list[str]:
 
 
 def main() -> None:
-    """Measure everything and write it down."""
+    """Measure everything and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "--reference", help="a local checkout of the authors' PyTorch code, to time beside ours"
+        "--reference", help="a local checkout of the authors' PyTorch code, to time as well"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("benchmarks/results.md"), help="where the table goes"
+        "--out",
+        type=Path,
+        default=Path("benchmarks/results.md"),
+        help="file to write (default: %(default)s)",
     )
     arguments = parser.parse_args()
 
@@ -104,22 +113,22 @@ def main() -> None:
     lines = [
         "# Benchmarks",
         "",
-        f"Made by `make bench` on {processor()}; BLAS: {', '.join(blas)}.",
+        f"Made by `make bench`; BLAS: {', '.join(blas)}.",
         "",
-        "Floor: a skeleton of the same fit or prediction that does its matrix products, Grams,",
-        "Cholesky factorisations and activations and nothing else, at the same shapes and",
-        "precision, in turn with it (of a logistic head: the products and exponentials of the",
-        "evaluations its solver made). λ = 1e-3, (512, 512) features a layer.",
+        "Floor: the matrix products, Grams, Cholesky factorisations and activations of the same",
+        "fit or prediction and nothing else, at the same shapes and in the same precision,",
+        "measured in turn with it (for a logistic head: the products and exponentials of the",
+        "evaluations that its solver made). λ = 1e-3, (512, 512) features per layer.",
         "",
         *speed_rows(measured),
         "",
         greedy_row(measured),
         "",
-        f"Memory of a fit of {memory.ROWS:,}×{memory.COLUMNS} with 1,024 features a layer, beyond "
-        f"X and y: **{fit_peak:.0f} MB** (limit {MEMORY_LIMIT}); with a prediction of all rows "
-        f"{both_peak:.0f} MB.",
+        f"Memory of a fit of {memory.ROWS:,}×{memory.COLUMNS} with 1,024 features per layer, "
+        f"beyond X and y: **{fit_peak:.0f} MB** (limit {MEMORY_LIMIT}); with a prediction of all "
+        f"rows {both_peak:.0f} MB.",
         "",
-        "## Other libraries at their defaults, same rows",
+        "## Other libraries with default parameters, same rows",
         "",
         *peer_rows(measured),
     ]
@@ -130,9 +139,8 @@ def main() -> None:
             "",
             *reference_rows(arguments.reference),
         ]
-    text = "\n".join(lines) + "\n"
-    arguments.out.write_text(text, encoding="utf-8")
-    print(text)
+    made_with = current(max(threads))
+    print(write_report(arguments.out, "\n".join(lines), [made_with]))
 
 
 if __name__ == "__main__":

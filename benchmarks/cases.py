@@ -1,6 +1,5 @@
-"""The shapes that are timed, and data of those shapes."""
+"""The fits that are timed: their shapes, data and models."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +8,15 @@ from numpy.typing import NDArray
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 
+# Features of Φ and of x in each layer.
 N_FEATURES = (512, 512)
+# The penalty of head and steps: large enough that single precision is used.
 L2 = 1e-3
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fit: its name, shape and model, and how far above its floor it may be."""
+    """One fit: its name, shape and model, and the largest acceptable ratio to its floor (limit)."""
 
     name: str
     n: int
@@ -27,7 +28,7 @@ class Case:
     repeats: int = 5
 
     def data(self) -> tuple[NDArray, NDArray]:
-        """A smooth target of a few inputs with noise, or classes cut out of such targets."""
+        """X (n, columns) and y: a smooth function of a few inputs with noise, or classes."""
         rng = default_rng(0)
         X = rng.standard_normal((self.n, self.columns))
         if not self.classes:
@@ -38,17 +39,18 @@ class Case:
         return X, np.argmax(scores + rng.standard_normal(scores.shape), axis=1)
 
     def model(self) -> RFRBoostRegressor | RFRBoostClassifier:
-        """The model, with a penalty at which single precision is safe."""
-        kind: Callable = RFRBoostClassifier if self.classes else RFRBoostRegressor
-        return kind(
-            self.n_layers,
-            strategy=self.strategy,
-            n_features=N_FEATURES,
-            l2_head=L2,
-            l2_step=L2,
-            learning_rate=1.0,
-            random_state=0,
-        )
+        """The unfitted model."""
+        shared = {
+            "n_layers": self.n_layers,
+            "n_features": N_FEATURES,
+            "l2_head": L2,
+            "l2_step": L2,
+            "learning_rate": 1.0,
+            "random_state": 0,
+        }
+        if self.classes:
+            return RFRBoostClassifier(**shared)
+        return RFRBoostRegressor(strategy=self.strategy, **shared)
 
 
 CASES = [

@@ -1,7 +1,9 @@
-"""python -m benchmarks.dask [--rows N] [--repeats K] [--out FILE]: Dask beside one process.
+"""Fits by two Dask workers compared with fits in one process.
 
-The same rows on the same two cores, in turn: by one process of two threads, and by two Dask worker
-processes of one thread each. Fits are in fresh processes; the shortest of each kind counts.
+python -m benchmarks.dask [--rows N] [--repeats K] [--out FILE]
+
+The same rows on the same two cores, in turn: one process with two threads, and two Dask worker
+processes with one thread each. Each fit is in a fresh process; the shortest of each kind counts.
 """
 
 import argparse
@@ -16,17 +18,20 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.scale import COLUMNS, FEATURES, LAYERS
-from experiments.machine import processor
+from experiments.runs.files import write_report
+from experiments.runs.provenance import current
 
-ROWS, REPEATS = 2 * 10**6, 2
+ROWS = 2 * 10**6
+REPEATS = 2
+# The largest acceptable ratio of seconds, Dask ÷ one process.
 LIMIT = 1.25
-# Workers have as many as the process that starts them is told.
+# BLAS threads of the process that is started; Dask workers inherit the setting.
 THREADS = {"local": "2", "dask": "1"}
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit: seconds, those spent in layers, the process's memory in MB, and predictions."""
+    """A fit: seconds, seconds in layers, peak memory of the calling process in MB, predictions."""
 
     seconds: float
     in_layers: float
@@ -35,7 +40,7 @@ class Fitted:
 
 
 def measure(kind: str, n_rows: int) -> Fitted:
-    """One fit in a process of its own, with as many threads of BLAS as its kind has."""
+    """One fit in a new process, with the BLAS threads of its kind."""
     with tempfile.NamedTemporaryFile(suffix=".npy") as file:
         numbers = map(str, (n_rows, LAYERS, FEATURES))
         words = ["-m", "benchmarks.dask_run", kind, *numbers, file.name]
@@ -50,7 +55,7 @@ def measure(kind: str, n_rows: int) -> Fitted:
 
 
 def table(best: dict[str, Fitted]) -> list[str]:
-    """A row for each kind of fit."""
+    """One row per kind of fit."""
     names = {
         "local": "one process, two threads of BLAS",
         "dask": "Dask, two workers of one thread",
@@ -67,7 +72,7 @@ def table(best: dict[str, Fitted]) -> list[str]:
 
 
 def main() -> None:
-    """Measure both kinds in turn, and write down what came out."""
+    """Measure both kinds in turn, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.dask", description=__doc__)
     parser.add_argument("--rows", type=float, default=ROWS, help="number of rows")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="fits of each kind")
@@ -79,26 +84,25 @@ def main() -> None:
             fits[kind].append(measure(kind, int(arguments.rows)))
             print(f"{kind}: {fits[kind][-1].seconds:.1f} s", flush=True)
     best = {kind: min(found, key=lambda m: m.seconds) for kind, found in fits.items()}
-    local, dask = best["local"], best["dask"]
+    local = best["local"]
+    dask = best["dask"]
     difference = np.abs(local.predictions - dask.predictions).max()
     lines = [
-        "# Dask beside one process",
+        "# Dask compared with one process",
         "",
         f"Made by `python -m benchmarks.dask --rows {int(arguments.rows)}`, as `make bench-scale` "
-        f"does with {ROWS}, on {processor()}, two cores: {int(arguments.rows):,} rows of "
-        f"{COLUMNS} numbers and a nonlinear target, {LAYERS} layers of ({FEATURES}, {FEATURES}) "
-        "features, squared error. Rows are in memory, that of the process or of the workers, "
-        f"before the clock starts. The shortest of {arguments.repeats} fits each, in turn.",
+        f"does with {ROWS}, on two cores: {int(arguments.rows):,} rows of {COLUMNS} numbers and a "
+        f"nonlinear target, {LAYERS} layers of ({FEATURES}, {FEATURES}) features, squared error. "
+        "Before the clock starts, the rows are in the memory of the process or of the workers. "
+        f"The shortest of {arguments.repeats} fits of each kind, in turn.",
         "",
         *table(best),
         "",
-        f"Dask ÷ one process: **{dask.seconds / local.seconds:.2f}** (aim: {LIMIT} at the most). "
+        f"Dask ÷ one process: **{dask.seconds / local.seconds:.2f}** (aim: at most {LIMIT}). "
         f"The largest difference between their predictions of {len(local.predictions):,} rows is "
-        f"{difference:.1e}, that of products which BLAS shares out among two threads.",
+        f"{difference:.1e}; BLAS sums in another order on two threads.",
     ]
-    text = "\n".join(lines) + "\n"
-    arguments.out.write_text(text, encoding="utf-8")
-    print(text)
+    print(write_report(arguments.out, "\n".join(lines), [current(threads=2)]))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""One fit of rows that are in memory, by one process or by two Dask workers, and how long it took.
+"""One fit of rows in memory, by one process or by two Dask workers, with its seconds and memory.
 
 python -m benchmarks.dask_run local|dask ROWS LAYERS FEATURES FILE
 
-Both get the same rows, which exist before the clock starts. The first predictions go to FILE.
+Both kinds fit the same rows, which are in memory before the clock starts. The predictions of the
+first rows are written to FILE.
 """
 
 import json
@@ -19,24 +20,26 @@ from benchmarks.scale import BLOCK, COLUMNS, block_of
 from rfrboost import RFRBoostRegressor
 from rfrboost.dask import DaskRFRBoostRegressor
 
+# Rows to predict.
 PREDICTED = 10_000
 
 
 def numbered_rows(first: int, size: int) -> np.ndarray:
-    """A block of rows, the target in the last column."""
+    """A block of rows as an array, the target in the last column."""
     table = block_of(first, size)
     return np.column_stack([table.column(j).to_numpy() for j in range(table.num_columns)])
 
 
 def firsts_and_sizes(n_rows: int) -> list[tuple[int, int]]:
-    """Where blocks begin, and how long they are."""
+    """The first row and the number of rows of each block."""
     return [(first, min(BLOCK, n_rows - first)) for first in range(0, n_rows, BLOCK)]
 
 
 def local_fit(n_rows: int, model: RFRBoostRegressor) -> tuple[float, RFRBoostRegressor]:
-    """Seconds of a fit in this process."""
+    """Seconds of a fit in this process, and the model."""
     data = np.concatenate([numbered_rows(*block) for block in firsts_and_sizes(n_rows)])
-    X, y = np.ascontiguousarray(data[:, :-1]), data[:, -1].copy()
+    X = np.ascontiguousarray(data[:, :-1])
+    y = data[:, -1].copy()
     del data
     began = perf_counter()
     model.fit(X, y)
@@ -44,7 +47,7 @@ def local_fit(n_rows: int, model: RFRBoostRegressor) -> tuple[float, RFRBoostReg
 
 
 def dask_fit(n_rows: int, model: DaskRFRBoostRegressor) -> tuple[float, RFRBoostRegressor]:
-    """Seconds of a fit by two worker processes of one thread each, which hold the rows."""
+    """Seconds of a fit by two worker processes with one thread each, which hold the rows."""
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
@@ -62,8 +65,10 @@ def dask_fit(n_rows: int, model: DaskRFRBoostRegressor) -> tuple[float, RFRBoost
 
 
 def main() -> None:
-    """Fit once and print seconds, those spent in layers, and this process's peak memory."""
-    where, (n_rows, layers, features), file = sys.argv[1], map(int, sys.argv[2:5]), sys.argv[5]
+    """Fit once and print as JSON: seconds, seconds in layers, and this process's peak memory."""
+    where = sys.argv[1]
+    n_rows, layers, features = map(int, sys.argv[2:5])
+    file = sys.argv[5]
     bare = megabytes("VmRSS")
     if where == "local":
         model = RFRBoostRegressor(layers, n_features=(features, features), random_state=0)

@@ -1,8 +1,8 @@
-"""The least a fit or a prediction can cost: a skeleton of it that does nothing but the products,
-Grams, factorisations and activations that cannot be avoided.
+"""The floor of a fit or a prediction: its unavoidable matrix work and nothing else.
 
-The skeleton runs there and then at the fit's own shapes, in the precision the fit used, block by
-block and in the fastest memory layout we know, on arrays allocated beforehand.
+The floor does the products, Grams, Cholesky factorisations and activations of a fitted network, at
+its shapes and in its precision, batch by batch, in the fastest memory layout we know and on arrays
+that are allocated before the clock starts. The ratio of a fit to its floor says how much is lost.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def best_of(repeats: int, call: Callable[[], object]) -> float:
 
 
 class Block:
-    """Random stand-ins for a block of rows: inputs of the two feature maps, features, Φ, R."""
+    """Random arrays in place of a batch: inputs of the feature maps, features, Φ, residuals."""
 
     def __init__(self, rows: int, features: LayerFeatures, columns: int, d: int) -> None:
         rng = default_rng(0)
@@ -41,7 +41,7 @@ class Block:
         self.phi = rng.standard_normal((rows, columns + 1))
 
     def compute_features(self) -> None:
-        """Two products with the weights, and the activation in place."""
+        """Two products with the weights, and the activation, in place."""
         split = self.features.maps[0].width
         for z, m, half in zip(
             self.inputs, self.features.maps, (self.F[:, :split], self.F[:, split:]), strict=True
@@ -51,21 +51,23 @@ class Block:
 
 
 def block_sizes(n: int, size: int) -> list[int]:
-    """n rows in blocks."""
+    """The sizes of the batches of n rows."""
     return [min(size, n - begin) for begin in range(0, n, size)]
 
 
 def fit_floor(network: Network, n: int, columns: int, evaluations: int) -> Callable[[], None]:
-    """The skeleton of a fit: for every layer features, Gram, Cholesky and two thin products, and
-    the Gram of Φ for the head.
+    """A function that does the matrix work of a fit of n rows.
 
-    A logistic head has no closed form; its part is the products and exponentials of the
+    For every layer: features, their Gram, Cholesky, two thin products, and the Gram of Φ for the
+    head. A logistic head has no closed form; its part is the products and exponentials of the
     ``evaluations`` of risk and gradient that its solver made.
     """
-    layers, d = network.layers, len(network.heads[0].b)
+    layers = network.layers
+    d = len(network.heads[0].b)
     features = layers[0].features
     blocks = [Block(size, features, columns, d) for size in block_sizes(n, BLOCK_ROWS)]
-    p, dtype = features.width, features.dtype
+    p = features.width
+    dtype = features.dtype
     C = default_rng(0).standard_normal((p, d)).astype(dtype)
     W = default_rng(0).standard_normal((columns + 1, d))
     ready = np.asfortranarray(np.eye(p) + 0.1, dtype)
@@ -96,10 +98,11 @@ def fit_floor(network: Network, n: int, columns: int, evaluations: int) -> Calla
 
 
 def predict_floor(network: Network, n: int, columns: int) -> Callable[[], None]:
-    """The skeleton of a prediction: features and one thin product a layer."""
-    features, d = network.layers[0].features, len(network.heads[0].b)
+    """A function that does the matrix work of a prediction: features and one product per layer."""
+    features = network.layers[0].features
+    d = len(network.heads[0].b)
     sizes = block_sizes(n, PREDICT_ROWS)
-    # Every block of a prediction uses the same memory again.
+    # All batches of a prediction use the same memory.
     ready = {size: Block(size, features, columns, d) for size in set(sizes)}
     C = default_rng(0).standard_normal((features.width, d)).astype(features.dtype)
 

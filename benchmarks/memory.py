@@ -1,4 +1,4 @@
-"""Peak memory of a large fit and prediction, beyond its data. Run in a process of its own."""
+"""Peak memory of a large fit and of its prediction, beyond the data, in a new process."""
 
 import re
 import subprocess
@@ -7,20 +7,21 @@ from pathlib import Path
 
 import numpy as np
 
-ROWS, COLUMNS = 500_000, 50
+ROWS = 500_000
+COLUMNS = 50
 
 
 def megabytes(field: str) -> float:
-    """VmRSS, the present resident size of this process, or VmHWM, its highest so far.
+    """A field of /proc/self/status in MB: VmRSS, the resident size, or VmHWM, its peak so far.
 
-    (The peak that getrusage tells starts, in a child, at the size of its parent.)
+    getrusage is not used, because its peak in a child process includes the size of the parent.
     """
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) / 1024
 
 
 def main() -> None:
-    """Print the peak beyond X and y, for fit and for fit with prediction."""
+    """Print the peak in MB beyond X and y: of the fit, and of fit and prediction."""
     from rfrboost import RFRBoostRegressor
 
     rng = np.random.default_rng(0)
@@ -34,7 +35,7 @@ def main() -> None:
 
 
 def measured() -> tuple[float, float]:
-    """The two figures, from a fresh process."""
+    """The two figures that :func:`main` prints, from a new process."""
     run = subprocess.run(
         [sys.executable, "-m", "benchmarks.memory"], capture_output=True, text=True, check=True
     )

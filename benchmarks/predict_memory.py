@@ -1,8 +1,10 @@
-"""python -m benchmarks.predict_memory [--rows N]: peak memory of ``rfrboost predict``.
+"""Peak memory of ``rfrboost predict`` on a large file.
 
-A table of 20 columns, of which two are text and one has holes, is written block by block as CSV and
-as Parquet; a model of its first rows predicts each, in a process of its own whose peak is read
-from the system. It must stay below the limit, whatever the number of rows.
+python -m benchmarks.predict_memory [--rows N]
+
+A table of 20 columns, two of them text and one with missing values, is written block by block as
+CSV and as Parquet. A model fitted on its first rows predicts each file in a new process. The peak
+memory must stay below the limit, whatever the number of rows.
 """
 
 import argparse
@@ -18,25 +20,33 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-ROWS, COLUMNS, BLOCK = 1_000_000, 20, 50_000
+from experiments.runs.provenance import current, markdown_footer
+
+ROWS = 1_000_000
+COLUMNS = 20
+# Rows that are written at a time.
+BLOCK = 50_000
 TRAINING_ROWS = 500
+# The largest acceptable peak, in MB.
 LIMIT = 1500
 COMMAND = [sys.executable, "-m", "rfrboost.cli"]
 
 
 def block(rows: int, seed: int) -> pa.Table:
-    """So many rows of the table."""
+    """``rows`` rows of the table."""
     rng = np.random.default_rng(seed)
     numbers = rng.standard_normal((rows, COLUMNS - 3))
-    holes = pa.array(rng.standard_normal(rows), mask=rng.random(rows) < 0.1)
+    missing = pa.array(rng.standard_normal(rows), mask=rng.random(rows) < 0.1)
     towns = np.array([f"town {k}" for k in range(40)])[rng.integers(40, size=rows)]
     kinds = np.array(["plain", "fancy", "odd"])[rng.integers(3, size=rows)]
     columns = {f"x{j}": pa.array(numbers[:, j]) for j in range(COLUMNS - 3)}
-    return pa.table({**columns, "holes": holes, "town": pa.array(towns), "kind": pa.array(kinds)})
+    return pa.table(
+        {**columns, "missing": missing, "town": pa.array(towns), "kind": pa.array(kinds)}
+    )
 
 
 def write_tables(folder: Path, rows: int) -> list[Path]:
-    """The same rows as CSV and as Parquet."""
+    """Write the same rows as CSV and as Parquet."""
     paths = [folder / "table.csv", folder / "table.parquet"]
     schema = block(1, 0).schema
     with (
@@ -51,7 +61,7 @@ def write_tables(folder: Path, rows: int) -> list[Path]:
 
 
 def fit_model(folder: Path) -> Path:
-    """A model of the first rows of the same kind."""
+    """Fit a model on the first rows, and return its file."""
     part = block(TRAINING_ROWS, 0)
     y = part["x0"].to_numpy() * part["x1"].to_numpy() + (part["kind"].to_numpy() == "odd")
     pq.write_table(part.append_column("y", pa.array(y)), folder / "training.parquet")
@@ -62,9 +72,9 @@ def fit_model(folder: Path) -> Path:
 
 
 def measured(model: Path, table: Path) -> tuple[float, float]:
-    """Seconds and peak megabytes of a prediction.
+    """Seconds and peak memory in MB of a prediction.
 
-    The process is waited for by its number, since only then is its own peak told.
+    ``wait4`` waits for the process by its id, because it reports the peak of that process alone.
     """
     out = table.with_suffix(f"{table.suffix}.predictions.csv")
     began = time.perf_counter()
@@ -78,9 +88,11 @@ def measured(model: Path, table: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print a row for each format, and fail if one is beyond the limit."""
+    """Print one row per format, and fail if a peak is above the limit."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.predict_memory")
-    parser.add_argument("--rows", type=int, default=ROWS, help="rows to predict (%(default)s)")
+    parser.add_argument(
+        "--rows", type=int, default=ROWS, help="rows to predict (default: %(default)s)"
+    )
     rows = parser.parse_args().rows
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -94,6 +106,7 @@ def main() -> None:
             size = table.stat().st_size / 1e6
             cells = f"{rows:,} | {size:.0f} | {seconds:.1f} | **{peak:.0f}** | {LIMIT}"
             print(f"| {table.suffix[1:]}, {COLUMNS} columns | {cells} |", flush=True)
+    print(markdown_footer([current()]))
     if max(peaks) > LIMIT:
         raise SystemExit(f"More than {LIMIT} MB.")
 

@@ -1,12 +1,14 @@
-"""python -m benchmarks.scale [--rows N …] [--out FILE]: streamed fits of ever more rows.
+"""Seconds and memory of streamed fits against the number of rows, with a cost model.
 
-Rows are written to Parquet a block at a time, and fitted from there in a fresh process each.
+python -m benchmarks.scale [--rows N …] [--folder DIR] [--out FILE]
+
+Rows are written to Parquet block by block, and fitted from there, each number of rows in a new
+process.
 """
 
 import argparse
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,23 +21,31 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 from benchmarks.scale_cost import Rates, RowCost, measured_rates, row_cost
-from experiments.machine import processor
+from experiments.runs.files import write_report
+from experiments.runs.provenance import current
 
 COLUMNS, FEATURES, LAYERS = 20, 256, 5
 ROWS = (10**4, 10**5, 10**6, 10**7)
+# Rows that are written at a time, and rows of a file.
 BLOCK = 65_536
 FILE_ROWS = 10 * BLOCK
-# Fits of up to so many rows are timed several times, and the shortest counts.
-REPEATED, REPEATS = 10**6, 3
-# From here on the cost of a row should be constant within so much.
-FROM, WITHIN = 10**5, 0.15
+# Fits of at most REPEATED rows are timed REPEATS times, and the shortest time counts.
+REPEATED = 10**6
+REPEATS = 3
+# From FROM rows on, the cost per row should not vary by more than the share WITHIN.
+FROM = 10**5
+WITHIN = 0.15
+# The largest acceptable peak beyond the interpreter, in MB.
 MEMORY_LIMIT = 1000
-FAR, WORKERS, NETWORK = 10**9, 64, 1e9
+# The extrapolation: rows, workers, and network speed in bytes per second.
+FAR = 10**9
+WORKERS = 64
+NETWORK = 1e9
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A fit: rows, seconds, those spent in layers, and megabytes beyond the bare interpreter."""
+    """A fit: rows, seconds, seconds in layers, and peak MB beyond the bare interpreter."""
 
     rows: int
     seconds: float
@@ -44,12 +54,12 @@ class Measured:
 
     @property
     def per_row(self) -> float:
-        """Seconds a row and layer, everything counted."""
+        """Seconds per row and layer of the whole fit."""
         return self.seconds / self.rows / LAYERS
 
 
 def block_of(first: int, size: int) -> pa.Table:
-    """Rows of a nonlinear target with some noise; which ones depends on their numbers alone."""
+    """A block of rows with a nonlinear target and noise; ``first`` and ``size`` determine it."""
     rng = np.random.default_rng([0, first])
     X = rng.standard_normal((size, COLUMNS))
     smooth = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.tanh(X[:, 3] + X[:, 4]) * X[:, 5]
@@ -57,17 +67,20 @@ def block_of(first: int, size: int) -> pa.Table:
     return pa.table({**columns, "y": smooth + 0.1 * rng.standard_normal(size)})
 
 
-def write_rows(folder: Path, n_rows: int) -> None:
-    """So many rows as Parquet files, a block in memory at a time."""
-    for number, begin in enumerate(range(0, n_rows, FILE_ROWS)):
-        path, stop = folder / f"part-{number:05d}.parquet", min(begin + FILE_ROWS, n_rows)
+def write_rows(
+    folder: Path, n_rows: int, file_rows: int = FILE_ROWS, block_rows: int = BLOCK
+) -> None:
+    """Write ``n_rows`` rows as Parquet files, with one block in memory at a time."""
+    for number, begin in enumerate(range(0, n_rows, file_rows)):
+        path = folder / f"part-{number:05d}.parquet"
+        stop = min(begin + file_rows, n_rows)
         with pq.ParquetWriter(path, block_of(0, 1).schema) as writer:
-            for first in range(begin, stop, BLOCK):
-                writer.write_table(block_of(first, min(BLOCK, stop - first)))
+            for first in range(begin, stop, block_rows):
+                writer.write_table(block_of(first, min(block_rows, stop - first)))
 
 
 def measure(n_rows: int, folder: str | None) -> Measured:
-    """Write, fit in a process of its own, and clean up."""
+    """Write the rows, fit them in a new process, and delete them."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         write_rows(Path(place), n_rows)
         repeats = REPEATS if n_rows <= REPEATED else 1
@@ -77,10 +90,10 @@ def measure(n_rows: int, folder: str | None) -> Measured:
 
 
 def table(measured: list[Measured], predicted: float) -> list[str]:
-    """A row for every fit."""
+    """One row per fit."""
     lines = [
-        "| rows | fit, s | µs a row and layer | in layers alone | cost model | measured ÷ model | "
-        "peak memory, MB |",
+        "| rows | fit, s | µs per row and layer | in layers alone | cost model | measured ÷ model "
+        "| peak memory, MB |",
         "|---|---|---|---|---|---|---|",
     ]
     for m in measured:
@@ -93,21 +106,21 @@ def table(measured: list[Measured], predicted: float) -> list[str]:
 
 
 def verdict(measured: list[Measured]) -> str:
-    """How constant the cost of a row is, and how flat memory."""
+    """How much the cost per row varies, and the largest peak of memory."""
     large = [m for m in measured if m.rows >= FROM]
     if not large:
         return ""
     costs = [m.per_row for m in large]
     spread = max(costs) / min(costs) - 1
     return (
-        f"From {FROM:,} rows on the dearest row costs {spread:.1%} more than the cheapest (aim: "
+        f"From {FROM:,} rows on, the largest cost per row is {spread:.1%} above the smallest (aim: "
         f"{WITHIN:.0%}); the largest peak is {max(m.megabytes for m in large):.0f} MB beyond the "
         f"interpreter with its imports (aim: {MEMORY_LIMIT})."
     )
 
 
 def cost_rows(cost: RowCost, rates: Rates) -> list[str]:
-    """The cost model: amounts, measured rates, and the seconds they make."""
+    """The cost model: amounts, measured rates, and the resulting microseconds."""
     moved = cost.bytes_read + cost.bytes_written
     parts = [
         ("products for features", cost.feature_flops, "flop", rates.feature_flops),
@@ -116,7 +129,7 @@ def cost_rows(cost: RowCost, rates: Rates) -> list[str]:
         (f"spill: {cost.bytes_written:.0f} bytes written", moved, "byte", rates.bytes),
         ("rows centred", cost.centered, "row", rates.centered),
     ]
-    lines = ["| a row in a layer | amount | measured rate | µs |", "|---|---|---|---|"]
+    lines = ["| per row and layer | amount | measured rate | µs |", "|---|---|---|---|"]
     for name, amount, unit, rate in parts:
         lines.append(
             f"| {name} | {amount:,.0f} {unit}s | {rate / 1e9:.3g} G{unit}s/s | "
@@ -126,7 +139,7 @@ def cost_rows(cost: RowCost, rates: Rates) -> list[str]:
 
 
 def extrapolation(largest: Measured, cost: RowCost) -> list[str]:
-    """On paper: very many rows, shared out among workers of this speed."""
+    """The estimated time for 10⁹ rows on 64 workers of this speed."""
     share = FAR // WORKERS
     p = 2 * FEATURES
     gram_bytes, levels = 8.0 * p * (p + 1), math.ceil(math.log2(WORKERS))
@@ -134,24 +147,24 @@ def extrapolation(largest: Measured, cost: RowCost) -> list[str]:
     reduce = LAYERS * levels * gram_bytes / NETWORK
     disk = share * (8 * (2 * COLUMNS + 2) + 20) / 1e9
     return [
-        f"On paper, {FAR:,} rows on {WORKERS} workers of this speed: {share:,} rows each, "
-        f"{compute:,.0f} s at the cost of a row measured with {largest.rows:,}. A layer's sums are "
-        f"{gram_bytes / 1e6:.1f} MB a worker; added up by a tree of {levels} levels over a network "
-        f"of {NETWORK / 1e9:.0f} GB/s they take {reduce:.2f} s in all {LAYERS} layers. Together "
-        f"about **{(compute + reduce) / 60:.0f} minutes**, {disk:.1f} GB of disk and "
-        f"{largest.megabytes:.0f} MB of memory a worker; {cost.flops * FAR * LAYERS / 1e15:.2f} "
-        "Pflop in all."
+        f"Estimate for {FAR:,} rows on {WORKERS} workers of this speed: {share:,} rows each, "
+        f"{compute:,.0f} s at the cost per row measured with {largest.rows:,} rows. The sums of a "
+        f"layer are {gram_bytes / 1e6:.1f} MB per worker; added in a tree of {levels} levels over "
+        f"a network of {NETWORK / 1e9:.0f} GB/s they take {reduce:.2f} s in all {LAYERS} layers. "
+        f"Together about **{(compute + reduce) / 60:.0f} minutes**, {disk:.1f} GB of disk and "
+        f"{largest.megabytes:.0f} MB of memory per worker; "
+        f"{cost.flops * FAR * LAYERS / 1e15:.2f} Pflop in all."
     ]
 
 
 def draw(measured: list[Measured], predicted: float, path: Path) -> None:
-    """Cost of a row and peak memory against the number of rows."""
+    """Draw the cost per row and the peak memory against the number of rows."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     cost, memory = figure.subplots(1, 2)
     rows = [m.rows for m in measured]
     cost.plot(rows, [1e6 * m.per_row for m in measured], "o-", label="measured")
     cost.axhline(1e6 * predicted, color="grey", linestyle="--", label="cost model")
-    cost.set(xscale="log", xlabel="rows", ylabel="µs a row and layer", ylim=(0, None))
+    cost.set(xscale="log", xlabel="rows", ylabel="µs per row and layer", ylim=(0, None))
     cost.legend()
     memory.plot(rows, [m.megabytes for m in measured], "o-")
     memory.axhline(MEMORY_LIMIT, color="grey", linestyle="--")
@@ -160,49 +173,46 @@ def draw(measured: list[Measured], predicted: float, path: Path) -> None:
 
 
 def main() -> None:
-    """Measure every size, smallest first, and write down what came out."""
+    """Measure every number of rows, smallest first, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--rows", type=float, nargs="+", default=ROWS, help="numbers of rows")
-    parser.add_argument("--folder", help="where rows are written, some GB for 10^7 of them")
+    parser.add_argument("--folder", help="where rows are written (6 GB for 10^7 rows)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/scale.md"))
     arguments = parser.parse_args()
-    cost, rates = row_cost(COLUMNS, 2 * FEATURES), measured_rates(COLUMNS, 2 * FEATURES)
+    cost = row_cost(COLUMNS, 2 * FEATURES)
+    rates = measured_rates(COLUMNS, 2 * FEATURES)
     predicted = rates.seconds(cost)
     measured = []
     for n_rows in sorted(map(int, arguments.rows)):
         measured.append(measure(n_rows, arguments.folder))
         print(measured[-1], flush=True)
-    threads = os.environ.get("OMP_NUM_THREADS", os.cpu_count())
     picture = arguments.out.with_suffix(".svg")
     draw(measured, predicted, picture)
     lines = [
-        "# Rows without end",
+        "# Streamed fits",
         "",
-        f"Made by `make bench-scale` on {processor()}, {threads} threads. Rows of {COLUMNS} "
-        f"numbers and a nonlinear target are written to Parquet and fitted from there: {LAYERS} "
-        f"layers of ({FEATURES}, {FEATURES}) features, squared error, in a fresh process each. "
-        "Everything counts: reading Parquet, finding out about the rows, spilling, and the layers. "
-        f"Up to {REPEATED:,} rows it is the shortest of {REPEATS} fits, since the first one in a "
-        "process waits for memory that nobody has used before.",
+        f"Made by `make bench-scale`. Rows of {COLUMNS} numbers and a nonlinear target are written "
+        f"to Parquet and fitted from there: {LAYERS} layers of ({FEATURES}, {FEATURES}) features, "
+        "squared error, each fit in a new process. The time includes reading Parquet, sampling "
+        f"the rows, spilling to disk, and the layers. Up to {REPEATED:,} rows it is the shortest "
+        f"of {REPEATS} fits, since the first fit of a process waits for fresh memory.",
         "",
         *table(measured, predicted),
         "",
         verdict(measured),
         "",
-        f"![Cost of a row and peak memory by number of rows]({picture.name})",
+        f"![Cost per row and peak memory by number of rows]({picture.name})",
         "",
         "## The cost model",
         "",
         "A layer of squared error takes three passes over the rows, and features are computed in "
-        "two of them. Rates are those of each kind of work by itself, just before the fits.",
+        "two of them. The rates are those of each kind of work by itself, just before the fits.",
         "",
         *cost_rows(cost, rates),
         "",
         *extrapolation(measured[-1], cost),
     ]
-    text = "\n".join(lines) + "\n"
-    arguments.out.write_text(text, encoding="utf-8")
-    print(text)
+    print(write_report(arguments.out, "\n".join(lines), [current()]))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The cost model of a streamed fit: what a row costs in a layer, in flops, activations and bytes.
+"""The cost model of a streamed fit: flops, activations and bytes per row and layer.
 
-Of squared error, with p features a layer, D columns and one target. A layer takes three passes:
-features and their Gram; features again, Φ moved on and its Gram; predictions and the loss. Numbers
-of the features are single precision, everything else double.
+For squared error with p features per layer, D columns and one target. A layer takes three passes
+over the rows: features and their Gram; features again, the update of Φ and its Gram; predictions
+and the loss. Features are in single precision, everything else in double precision.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,19 @@ from rfrboost._numerics.blas import gram, product
 from rfrboost._numerics.sizes import BATCH_ROWS as BLOCK_ROWS
 from rfrboost._rows.spill import Spill, SpillFile
 
+# Bytes of a number in double precision.
 DOUBLE = 8
-# Bytes of a row's bin and of its two keys, which both draws of a layer look at.
+# Bytes per row of its bin and two keys, which both draws of a layer read.
 ORDER = 4 + 2 * DOUBLE
-CHUNK, CHUNKS = 65_536, 16
+# Rows of a chunk, and the number of chunks that are written and read to measure the disk: more than
+# any processor cache holds.
+CHUNK = 65_536
+CHUNKS = 16
 
 
 @dataclass(frozen=True)
 class RowCost:
-    """What a row costs in one layer."""
+    """The cost of one row in one layer."""
 
     feature_flops: float
     gram_flops: float
@@ -39,10 +43,10 @@ class RowCost:
 
 
 def row_cost(D: int, p: int) -> RowCost:
-    """By counting."""
+    """The cost of a row, counted from the algorithm."""
     x, phi, y = D * DOUBLE, (D + 1) * DOUBLE, DOUBLE
     return RowCost(
-        # Twice features of x and Φ, which are p together, and their products with residuals.
+        # Two passes of features of x and Φ, together p, and their products with residuals.
         feature_flops=2 * 2 * (D + 1) * p + 2 * p * 2 + 2 * p,
         gram_flops=p * (p + 1),
         activations=2 * p,
@@ -54,7 +58,7 @@ def row_cost(D: int, p: int) -> RowCost:
 
 @dataclass(frozen=True)
 class Rates:
-    """What this machine does in a second, at the shapes of the fit."""
+    """Amounts of work per second on this machine, at the shapes of the fit."""
 
     feature_flops: float
     gram_flops: float
@@ -63,7 +67,7 @@ class Rates:
     centered: float
 
     def seconds(self, cost: RowCost) -> float:
-        """What a row should take in a layer."""
+        """The predicted seconds per row and layer."""
         return (
             cost.feature_flops / self.feature_flops
             + cost.gram_flops / self.gram_flops
@@ -74,7 +78,7 @@ class Rates:
 
 
 def per_second(amount: float, call: Callable[[], object], repeats: int = 5) -> float:
-    """How much of something a call does in a second, by the median of several."""
+    """``amount`` ÷ the median seconds of several calls."""
     call()
     times = []
     for _ in range(repeats):
@@ -85,7 +89,7 @@ def per_second(amount: float, call: Callable[[], object], repeats: int = 5) -> f
 
 
 def measured_rates(D: int, p: int) -> Rates:
-    """Each kind of work by itself, block by block or chunk by chunk as the fit does it."""
+    """The rate of each kind of work by itself, in batches or chunks as in the fit."""
     rng = np.random.default_rng(0)
     z = rng.standard_normal((BLOCK_ROWS, D + 1)).astype(np.float32)
     B = rng.standard_normal((D + 1, p // 2)).astype(np.float32)
@@ -95,7 +99,6 @@ def measured_rates(D: int, p: int) -> Rates:
     file = SpillFile(spill, X)
 
     def there_and_back() -> None:
-        # As many chunks as no cache of the processor holds.
         for k in range(CHUNKS):
             file.write(k * CHUNK, X)
         for k in range(CHUNKS):

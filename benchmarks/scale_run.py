@@ -1,6 +1,6 @@
-"""One streamed fit, in a process of its own: how long it took, and its peak memory.
+"""Streamed fits of the Parquet files in a folder: seconds and peak memory.
 
-python -m benchmarks.scale_run FOLDER LAYERS FEATURES
+python -m benchmarks.scale_run FOLDER LAYERS FEATURES REPEATS
 """
 
 import json
@@ -15,9 +15,11 @@ from rfrboost import RFRBoostRegressor, RowBlocks
 
 
 def main() -> None:
-    """Fit what is in a folder, some times over, and print the figures of the shortest fit."""
-    folder, (layers, features, repeats) = sys.argv[1], map(int, sys.argv[2:])
-    bare, fits = megabytes("VmRSS"), []
+    """Fit REPEATS times, and print the figures of the shortest fit as JSON."""
+    folder = sys.argv[1]
+    layers, features, repeats = map(int, sys.argv[2:])
+    bare = megabytes("VmRSS")
+    fits = []
     for _ in range(repeats):
         began = perf_counter()
         model = RFRBoostRegressor(layers, n_features=(features, features), random_state=0)

@@ -1,4 +1,4 @@
-"""Fit and prediction times beside their floors and beside other libraries."""
+"""Seconds of fits and predictions, of their floors, of other libraries and of the authors' code."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ from benchmarks.floor import best_of, fit_floor, predict_floor
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds of a case: what it took, and the least it could have."""
+    """Seconds of a case: fit, prediction, and their floors."""
 
     case: Case
     threads: int
@@ -37,7 +37,7 @@ class Measured:
 
 @contextmanager
 def counted_evaluations() -> Iterator[list[int]]:
-    """Counts the evaluations of risk and gradient that heads make."""
+    """Count the evaluations of risk and gradient that heads make within a with-block."""
     count = [0]
     original = convex.risk_and_gradient
 
@@ -53,22 +53,22 @@ def counted_evaluations() -> Iterator[list[int]]:
 
 
 def measure(case: Case, threads: int) -> Measured:
-    """Fit, predict and floors, all within one limit of threads."""
+    """The seconds of a case on ``threads`` threads."""
     X, y = case.data()
     with threadpool_limits(threads):
         model = case.model()
         with counted_evaluations() as count:
             model.fit(X, y)
         evaluations = count[0]
-        skeleton = fit_floor(model.network_, case.n, case.columns, evaluations)
+        fit = fit_floor(model.network_, case.n, case.columns, evaluations)
         prediction = predict_floor(model.network_, case.n, case.columns)
-        # In turn, so that a noisy spell of the machine hits all alike.
+        # In turn, so that other load on the machine affects all alike.
         seconds = [
             [
                 best_of(2, call)
                 for call in (
                     lambda: case.model().fit(X, y),
-                    skeleton,
+                    fit,
                     lambda: model.predict(X),
                     prediction,
                 )
@@ -79,7 +79,7 @@ def measure(case: Case, threads: int) -> Measured:
 
 
 def peer_seconds(case: Case, threads: int) -> dict[str, float]:
-    """Fit times of the libraries people use today, at their defaults, on the same rows."""
+    """Fit seconds of other libraries with default parameters on the same rows, by name."""
     from catboost import CatBoostClassifier, CatBoostRegressor
     from lightgbm import LGBMClassifier, LGBMRegressor
     from xgboost import XGBClassifier, XGBRegressor
@@ -101,7 +101,7 @@ def peer_seconds(case: Case, threads: int) -> dict[str, float]:
 
 
 def beside_reference(case: Case, path: str, rounds: int = 5) -> tuple[float, float]:
-    """Our fit and the authors' PyTorch code (a local checkout), one thread each, in turn."""
+    """Seconds of our fit and of the authors' code in ``path``, on one thread, in turn."""
     X, y = case.data()
     theirs = reference_fit(case, path, X, y)
     pairs = []
@@ -113,7 +113,7 @@ def beside_reference(case: Case, path: str, rounds: int = 5) -> tuple[float, flo
 
 
 def reference_fit(case: Case, path: str, X: NDArray, y: NDArray) -> Callable[[], object]:
-    """A fit by the authors' code with the case's settings, in float32 as they run it."""
+    """A function that fits by the authors' code with the settings of the case, in float32."""
     import torch
 
     sys.path.insert(0, os.path.abspath(path))

@@ -1,4 +1,4 @@
-"""The paper's experiments, run again: a sibling of the library, never part of the wheel.
+"""The paper's experiments, run again. Beside the library, and not part of the wheel.
 
 Run ``python -m experiments --help`` from the repository root.
 """

@@ -1,26 +1,28 @@
-"""The command line: one module per subcommand, each with NAME, SUMMARY, add_arguments and run."""
+"""The command line, ``python -m experiments COMMAND``.
+
+A command is a module with ``NAME``, ``SUMMARY`` (its line in the help), ``add_arguments`` and
+``run``, which returns the exit code. Its docstring, without the first paragraph, is its description
+in the help. A new command is entered in ``COMMANDS``.
+"""
 
 import argparse
 import sys
 
-from experiments import (
-    ablation,
+from experiments.commands import (
     circles,
     coverage,
     defaults,
     exports,
-    figures,
     fine_tune,
     growth,
     large_scale,
     raw_tables,
     regret,
     replay,
-    report,
     run,
-    tables,
 )
-from experiments.errors import ExperimentError
+from experiments.commands.stored import ablation, figures, report, tables
+from experiments.requests import ExperimentError
 
 COMMANDS = (
     run,
@@ -39,7 +41,8 @@ COMMANDS = (
     raw_tables,
     exports,
 )
-INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
+# The exit code that shells report for a program ended by Ctrl-C.
+INTERRUPTED = 130
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,14 +53,16 @@ def parser() -> argparse.ArgumentParser:
     commands = main_parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
         description = command.__doc__.partition("\n\n")[2]
-        subparser = commands.add_parser(command.NAME, help=command.SUMMARY, description=description)
+        # argparse formats help texts with %, descriptions are printed as they are.
+        summary = command.SUMMARY.replace("%", "%%")
+        subparser = commands.add_parser(command.NAME, help=summary, description=description)
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     return main_parser
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; an expected failure is one sentence on standard error."""
+    """Run one command and return its exit code; an ExperimentError is printed without traceback."""
     try:
         arguments = parser().parse_args(words)
         return arguments.run(arguments)
@@ -65,7 +70,10 @@ def main(words: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("Stopped; the same command goes on where it was.", file=sys.stderr)
+        print(
+            "Stopped. Run the same command again to continue from the finished jobs.",
+            file=sys.stderr,
+        )
         return INTERRUPTED
 
 

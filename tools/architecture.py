@@ -52,17 +52,17 @@ ROUTES = {
         Step("settle the parameters", "_estimators.routes.fit_ensemble"),
         Step("cut rows into folds and bags", "_auto.bags.bag"),
         Step("fit linear and boosted members", "_auto.members.boost_members"),
-        Step("fit kernel members", "_auto.local_kernels.fit_bumps"),
+        Step("fit kernel members", "_auto.kernel.fit_kernel"),
         Step("weight families by held-out rows", "_auto.assemble.stack"),
-        Step("make one network of them", "_auto.assemble.assemble"),
+        Step("make one network of them", "_auto.assemble.boosted_layers"),
     ),
     "Large": (
-        Step("look at a sample of the rows", "_blocks.sample.Glance.__init__"),
+        Step("look at a sample of the rows", "_blocks.sample.BlockSample.__init__"),
         Step("encode the table by the sample", "_tables.fit.fit_encoder"),
-        Step("cut blocks into chunks, on disk", "_blocks.open.opened"),
+        Step("cut blocks into chunks, on disk", "_blocks.open.open_blocks"),
         Step("settle the parameters", "_estimators.routes.fit_large"),
         *LAYER,
-        Step("stop by held-out rows", "_blocks.held_out.Judge.__call__", per_layer=True),
+        Step("stop by held-out rows", "_blocks.held_out.HeldOutStopping.__call__", per_layer=True),
     ),
 }
 WHEN = {

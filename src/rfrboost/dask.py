@@ -16,12 +16,12 @@ except ImportError as error:
     raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from error
 
 from rfrboost._blocks.held_out import HeldOutRows
-from rfrboost._blocks.reader import BlockArrays, LabelledArrays, names_of
+from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays, names_of
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._dask.cluster import Cluster, answering, current_client
 from rfrboost._dask.partitions import Partitions, is_array, is_collection
 from rfrboost._dask.predict import lazily
-from rfrboost._dask.read import opened
+from rfrboost._dask.read import open_partitions
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.classifier import RFRBoostClassifier
 from rfrboost._estimators.fitted import Fitted
@@ -48,7 +48,7 @@ def check_collections(estimator: NetworkEstimator, X: Any, y: Any, w: Any) -> No
 
 def fit_partitions(request: Request, cluster: Cluster, X: Any, y: Any, w: Any) -> Fitted:
     """Fit rows on workers; few of them are gathered and fitted by the client."""
-    kind = BlockArrays if request.task == "regression" else LabelledArrays
+    kind = BlockArrays if request.task == "regression" else ClassBlockArrays
 
     def reader(encoder: Encoder | None, held: HeldOutRows | None) -> BlockArrays:
         """A reader that knows what all partitions must agree with."""
@@ -65,7 +65,7 @@ def fit_partitions(request: Request, cluster: Cluster, X: Any, y: Any, w: Any) -
         request,
         lambda: partitions,
         reader,
-        lambda source: nullcontext(opened(partitions, source, request.sizes)),
+        lambda source: nullcontext(open_partitions(partitions, source, request.sizes)),
     )
 
 
@@ -175,6 +175,25 @@ class DaskModel(NetworkEstimator):
         """
         return self._in_memory(X).encode(X)
 
+    def onnx_inputs(self, X: Any, *, dtype: str = "float32") -> Any:
+        """A table as the inputs of the ONNX graph, for rows in memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        dtype : {"float32", "float64"}, default="float32"
+        """
+        return self._in_memory(X).onnx_inputs(X, dtype=dtype)
+
+    def staged_predict(self, X: Any) -> Any:
+        """Predictions after 0, 1, …, T layers, for rows in memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        """
+        return self._in_memory(X).staged_predict(X)
+
     def _in_memory(self, X: Any) -> Any:
         """The local model, for methods that take rows in memory only."""
         if is_collection(X):
@@ -232,6 +251,16 @@ class DaskRFRBoostRegressor(DaskModel, RFRBoostRegressor):
             return self._in_memory(X).predict(X, return_std=True)
         return self._of(X, "predict")
 
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
+        """Intervals as in :class:`~rfrboost.RFRBoostRegressor`, for rows in memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        coverage : float, default=0.9
+        """
+        return self._in_memory(X).predict_interval(X, coverage)
+
 
 class DaskRFRBoostClassifier(DaskModel, RFRBoostClassifier):
     """Random feature representation boosting for classification on Dask arrays and data frames.
@@ -276,3 +305,22 @@ class DaskRFRBoostClassifier(DaskModel, RFRBoostClassifier):
         X : dask array or data frame, or array-like, of shape (n_samples, n_features_in)
         """
         return self._of(X, "decision_function")
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Any:
+        """Sets of classes as in :class:`~rfrboost.RFRBoostClassifier`, for rows in memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        coverage : float, default=0.9
+        """
+        return self._in_memory(X).predict_set(X, coverage)
+
+    def staged_predict_proba(self, X: Any) -> Any:
+        """Probabilities after 0, 1, …, T layers, for rows in memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+        """
+        return self._in_memory(X).staged_predict_proba(X)

@@ -19,7 +19,7 @@ from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.problem import checked_weights, scaled_weights
 from rfrboost._export.torch.network import NetworkModule, full_rank
 from rfrboost._export.torch.training import PARTS, Rows, Training, train
-from rfrboost._rows.limits import NEGLIGIBLE_WEIGHT
+from rfrboost._rows.chunks import NEGLIGIBLE_WEIGHT
 
 __all__ = ["fine_tune"]
 

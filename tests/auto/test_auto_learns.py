@@ -7,8 +7,8 @@ from numpy.random import default_rng
 from sklearn.metrics import mean_pinball_loss
 from sklearn.preprocessing import SplineTransformer
 
-import rfrboost._auto.kernel as kernel_module
 from rfrboost import RFRBoostRegressor
+from rfrboost._numerics.sizes import SIZES
 
 
 def test_importances_find_the_two_columns_that_matter():
@@ -59,7 +59,7 @@ def test_features_without_a_derivative_have_neither_metric_nor_importances():
 
 def test_many_rows_are_fitted_leaf_by_leaf():
     """Every row is a centre, and no matrix is larger than that of the rows of a leaf."""
-    X, y = regression(kernel_module.MOST_CENTRES + 200, columns=3)
+    X, y = regression(SIZES.most_centres + 200, columns=3)
     model = RFRBoostRegressor(features=("bumps",), random_state=0).fit(X, y)
     (layer,) = (m for m in model.network_.layers if not hasattr(m.features.from_x, "weights"))
     sizes = [leaf.bumps.width for leaf in layer.features.from_x.leaves]

@@ -6,11 +6,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
-import rfrboost._auto.bags as bags_module
-from rfrboost._auto.bags import SINGLE, bag, bag_apart
+from rfrboost._auto.bags import ONE_MEMBER_FOLDS, bag, bag_apart
 from rfrboost._model.network import centered
+from rfrboost._numerics.sizes import Sizes
 
-SIZES = st.integers(5, 80)
+ROWS = st.integers(5, 80)
 BAGS = st.integers(1, 9)
 QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 
@@ -33,7 +33,7 @@ def fold_numbers(bags):
 
 
 @QUICK
-@given(n=SIZES, n_bags=BAGS, seed=st.integers(0, 99))
+@given(n=ROWS, n_bags=BAGS, seed=st.integers(0, 99))
 @example(n=5, n_bags=9, seed=0)
 def test_every_row_is_in_exactly_one_fold_and_folds_are_of_one_size(n, n_bags, seed):
     x, y, w = rows(n, seed)
@@ -41,13 +41,13 @@ def test_every_row_is_in_exactly_one_fold_and_folds_are_of_one_size(n, n_bags, s
     assert len(fold_numbers(bags)) == n
     assert [f.start for f in bags.folds] == [0, *(f.stop for f in bags.folds[:-1])]
     sizes = np.bincount(fold_numbers(bags))
-    assert len(sizes) == min(n_bags if n_bags > 1 else SINGLE, n)
+    assert len(sizes) == min(n_bags if n_bags > 1 else ONE_MEMBER_FOLDS, n)
     assert sizes.max() - sizes.min() <= 1
     assert len(bags.members) == min(n_bags, n)
 
 
 @QUICK
-@given(n=SIZES, n_bags=BAGS, classes=st.integers(2, 5), seed=st.integers(0, 99))
+@given(n=ROWS, n_bags=BAGS, classes=st.integers(2, 5), seed=st.integers(0, 99))
 def test_every_class_is_shared_out_evenly(n, n_bags, classes, seed):
     x, _, _ = rows(n, seed)
     y = one_hot(n, classes, seed)
@@ -105,36 +105,51 @@ def test_training_and_held_out_rows_by_the_fold_of_every_row(n_bags):
     for k in bags.members:
         np.testing.assert_array_equal(bags.training(k), number[fold != k])
     held = np.concatenate([number[fold == k] for k in bags.members])
-    np.testing.assert_array_equal(bags.held_out(), held)
+    np.testing.assert_array_equal(bags.held_out, held)
     raw = default_rng(0).standard_normal((37, len(bags.members), 2))
     expected = np.array([raw[i, fold[i]] for i in held])
     np.testing.assert_array_equal(bags.out_of_fold(raw), expected)
 
 
-def test_blocks_cover_all_rows_and_cross_no_fold(monkeypatch):
-    monkeypatch.setattr(bags_module, "BLOCK_ROWS", 4)
+def test_batches_cover_all_rows_and_cross_no_fold():
     x, y, _ = rows(37)
-    bags = bag(x, y, None, 3, False, default_rng(0))
+    bags = bag(x, y, None, 3, False, default_rng(0), Sizes(batch_rows=4))
     fold = fold_numbers(bags)
     seen = []
-    for k, block in bags.blocks():
-        assert 0 < block.stop - block.start <= 4
-        assert (fold[block] == k).all()
-        seen += range(block.start, block.stop)
+    for k, batch in bags.batches():
+        assert 0 < batch.stop - batch.start <= 4
+        assert (fold[batch] == k).all()
+        seen += range(batch.start, batch.stop)
     assert seen == list(range(37))
 
 
-def test_members_share_draws_where_rows_are_many(monkeypatch):
+def test_members_share_draws_where_rows_are_many():
     x, y, _ = rows(30)
-    alone = bag(x, y, None, 3, False, default_rng(0))
+    alone = bag(x, y, None, 3, False, default_rng(0), Sizes(shared_draw_rows=31))
     assert alone.groups == ((0,), (1,), (2,))
-    np.testing.assert_array_equal(alone.seen((1,)), alone.training(1))
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 30)
-    shared = bag(x, y, None, 3, False, default_rng(0))
+    np.testing.assert_array_equal(alone.seen[1,], alone.training(1))
+    many = Sizes(shared_draw_rows=30)
+    shared = bag(x, y, None, 3, False, default_rng(0), many)
     assert shared.groups == ((0, 1, 2),)
-    np.testing.assert_array_equal(shared.seen((0, 1, 2)), np.arange(30))
-    single = bag(x, y, None, 1, False, default_rng(0))
-    np.testing.assert_array_equal(single.seen(single.groups[0]), single.training(0))
+    np.testing.assert_array_equal(shared.seen[0, 1, 2], np.arange(30))
+    single = bag(x, y, None, 1, False, default_rng(0), many)
+    np.testing.assert_array_equal(single.seen[single.groups[0]], single.training(0))
+
+
+@pytest.mark.parametrize("n_bags", [1, 3])
+def test_some_of_the_rows_keep_their_folds(n_bags):
+    x, y, w = rows(90)
+    bags = bag(x, y, w, n_bags, False, default_rng(0))
+    some = np.sort(default_rng(0).permutation(90)[:40])
+    part = bags.restricted(some)
+    np.testing.assert_array_equal(fold_numbers(part), fold_numbers(bags)[some])
+    np.testing.assert_array_equal(part.x, bags.x[some])
+    np.testing.assert_array_equal(part.y, bags.y[some])
+    np.testing.assert_array_equal(part.w, bags.w[some])
+    np.testing.assert_array_equal(some[part.held_out], np.intersect1d(some, bags.held_out))
+    assert part.groups == (bags.members,)
+    expected = part.training(0) if n_bags == 1 else np.arange(40)
+    np.testing.assert_array_equal(part.seen[bags.members], expected)
 
 
 def test_rows_given_to_stop_by_are_those_held_out():
@@ -142,13 +157,13 @@ def test_rows_given_to_stop_by_are_those_held_out():
     x_val, y_val, _ = rows(12, seed=5)
     bags = bag_apart(x, y, w, (x_val, y_val), default_rng(0))
     assert bags.members == (0,)
-    by_first = np.argsort(bags.y[bags.held_out(), 0])
+    by_first = np.argsort(bags.y[bags.held_out, 0])
     expected = np.argsort(y_val[:, 0])
-    np.testing.assert_array_equal(bags.x[bags.held_out()][by_first], x_val[expected])
+    np.testing.assert_array_equal(bags.x[bags.held_out][by_first], x_val[expected])
     train = bags.training(0)
     assert sorted(bags.y[train, 0]) == sorted(y[:, 0])
     # A given row to stop by weighs as much as an average row to fit.
-    assert bags.w[bags.held_out()] == pytest.approx(bags.w[train].mean())
+    assert bags.w[bags.held_out] == pytest.approx(bags.w[train].mean())
 
 
 def test_rows_are_drawn_in_proportion_to_weight():

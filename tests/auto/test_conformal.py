@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
-import rfrboost._auto.conformal as conformal
 from rfrboost._auto.conformal import calibrate, conforming, intervals, variance
 
 
@@ -99,14 +98,13 @@ def test_more_coverage_is_wider_and_too_much_is_infinite():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_many_residuals_are_thinned_to_their_quantiles(weighted, monkeypatch):
+def test_many_residuals_are_thinned_to_their_quantiles(weighted):
     rng = default_rng(0)
     scores = [np.abs(rng.standard_normal((5000, 2))) for _ in range(3)]
     weights = [rng.uniform(0.1, 2.0, 5000) if weighted else np.ones(5000) for _ in range(3)]
     centres = rng.standard_normal((50, 3, 2))
     whole = calibrate(scores, weights)
-    monkeypatch.setattr(conformal, "MOST_SCORES", 1000)
-    thin = calibrate(scores, weights)
+    thin = calibrate(scores, weights, most_scores=1000)
     assert [len(s) for s in thin.scores] == [1000] * 3
     assert thin.total() == pytest.approx(whole.total())
     assert thin.fits(3, 2)

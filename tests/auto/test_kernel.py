@@ -1,44 +1,43 @@
 """Kernel members: ridge regression on bumps, against its normal equations written out."""
 
 import tracemalloc
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.random import default_rng
+from small_bags import ALONE, RUN, SHARED
 
-import rfrboost._auto.bags as bags_module
-import rfrboost._auto.kernel as kernel_module
 from rfrboost._auto.bags import bag
 from rfrboost._auto.kernel import (
+    SMALLEST_PENALTY,
     DualRidge,
     PrimalRidge,
     Trial,
-    bumps_between,
+    bumps_among,
     bumps_in,
     choose,
     fit_kernel,
     refined_penalty,
 )
-from rfrboost._auto.members import Run
 from rfrboost._model.bumps import Bumps, measured
 from rfrboost._model.network import centered
 from rfrboost._numerics.least_squares import solve_kernel
-from rfrboost._numerics.threads import one_by_one
+from rfrboost._numerics.sizes import SIZES, Sizes
 
-RUN = Run(one_by_one, partial(float, "inf"), print)
-NO_TIME = Run(one_by_one, partial(float, 0), print)
+NO_TIME = replace(RUN, deadline=0.0)
+DRAWS = {"alone": ALONE, "shared": SHARED}
 D = 3
 
 
-def table(n=90, n_bags=3, weighted=False, outputs=2, seed=0):
+def table(n=90, n_bags=3, weighted=False, outputs=2, seed=0, sizes=SIZES):
     """Bags of a smooth target."""
     rng = default_rng(seed)
     X = rng.standard_normal((n, D))
     y = np.column_stack([np.sin(X[:, 0] + k) * X[:, 1] for k in range(outputs)])
     y += 0.1 * rng.standard_normal(y.shape)
     w = rng.uniform(0.2, 3.0, n) if weighted else None
-    return bag(centered(X, np.zeros(D)), y, w, n_bags, False, default_rng(1))
+    return bag(centered(X, np.zeros(D)), y, w, n_bags, False, default_rng(1), sizes)
 
 
 def shaped(bags, group, mix=0.5, reach=1.0):
@@ -61,14 +60,13 @@ def by_hand(bags, bumps, member, penalty):
     return C[0], mean
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_dual_ridge_is_the_minimum_of_its_objective(monkeypatch, shared, weighted):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
-    bags = table(weighted=weighted)
+def test_the_dual_ridge_is_the_minimum_of_its_objective(draws, weighted):
+    bags = table(weighted=weighted, sizes=DRAWS[draws])
     for group in bags.groups:
         bumps = shaped(bags, group)
-        problem = DualRidge(bags, group, bumps, one_by_one)
+        problem = DualRidge(bags, group, bumps, map)
         for k in group:
             fit = problem.fit(k, 0.05)
             C, mean = by_hand(bags, bumps, k, 0.05)
@@ -80,10 +78,9 @@ def test_the_dual_ridge_is_the_minimum_of_its_objective(monkeypatch, shared, wei
             np.testing.assert_allclose(fit.held_out, from_parts, atol=1e-5)
 
 
-def test_rows_a_member_holds_out_have_no_coefficient(monkeypatch):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
-    bags = table()
-    problem = DualRidge(bags, bags.groups[0], shaped(bags, bags.groups[0]), one_by_one)
+def test_rows_a_member_holds_out_have_no_coefficient():
+    bags = table(sizes=SHARED)
+    problem = DualRidge(bags, bags.groups[0], shaped(bags, bags.groups[0]), map)
     for k in bags.members:
         C = problem.fit(k, 0.1).C
         assert not C[bags.folds[k]].any()
@@ -91,15 +88,12 @@ def test_rows_a_member_holds_out_have_no_coefficient(monkeypatch):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_primal_ridge_is_the_minimum_of_its_objective(monkeypatch, weighted):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
-    monkeypatch.setattr(kernel_module, "MOST_CENTRES", 20)
-    monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 15)
-    monkeypatch.setattr(kernel_module, "CHUNK", 7)
-    bags = table(weighted=weighted)
+def test_the_primal_ridge_is_the_minimum_of_its_objective(weighted):
+    sizes = replace(SHARED, most_centres=20, drawn_centres=15, batch_rows=7, kernel_strip_rows=4)
+    bags = table(weighted=weighted, sizes=sizes)
     bumps = shaped(bags, bags.groups[0])
     assert bumps.width == 15
-    problem = PrimalRidge(bags, bags.groups[0], bumps, one_by_one)
+    problem = PrimalRidge(bags, bags.groups[0], bumps, map)
     for k in bags.members:
         fit = problem.fit(k, 0.05)
         C, mean = by_hand(bags, bumps, k, 0.05)
@@ -109,11 +103,10 @@ def test_the_primal_ridge_is_the_minimum_of_its_objective(monkeypatch, weighted)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_with_every_row_a_centre_primal_and_dual_agree(monkeypatch, weighted):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
-    bags = table(weighted=weighted)
+def test_with_every_row_a_centre_primal_and_dual_agree(weighted):
+    bags = table(weighted=weighted, sizes=SHARED)
     bumps = shaped(bags, bags.groups[0])
-    primal, dual = (r(bags, bags.groups[0], bumps, one_by_one) for r in (PrimalRidge, DualRidge))
+    primal, dual = (r(bags, bags.groups[0], bumps, map) for r in (PrimalRidge, DualRidge))
     for k in bags.members:
         np.testing.assert_allclose(
             primal.fit(k, 0.5).held_out, dual.fit(k, 0.5).held_out, atol=5e-3
@@ -121,16 +114,13 @@ def test_with_every_row_a_centre_primal_and_dual_agree(monkeypatch, weighted):
 
 
 @pytest.mark.parametrize("ridge", [DualRidge, PrimalRidge])
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_members_fit_does_not_depend_on_labels_it_holds_out(monkeypatch, ridge, shared):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
-    bags, changed = table(), table()
+@pytest.mark.parametrize("draws", DRAWS)
+def test_a_members_fit_does_not_depend_on_labels_it_holds_out(ridge, draws):
+    bags, changed = (table(sizes=DRAWS[draws]) for _ in range(2))
     k = 1
     group = next(g for g in bags.groups if k in g)
     changed.y[changed.folds[k]] = 1e6
-    here, there = (
-        ridge(b, group, shaped(b, group), one_by_one).fit(k, 0.1) for b in (bags, changed)
-    )
+    here, there = (ridge(b, group, shaped(b, group), map).fit(k, 0.1) for b in (bags, changed))
     np.testing.assert_array_equal(here.C, there.C)
     np.testing.assert_array_equal(here.c, there.c)
     np.testing.assert_array_equal(here.held_out, there.held_out)
@@ -162,26 +152,26 @@ def test_bumps_are_chosen_by_their_error_on_held_out_rows(seed):
     y = [np.sign(X).sum(axis=1), 9 * np.linalg.norm(X, axis=1)][seed % 2][:, None]
     bags = bag(centered(X, np.zeros(D)), y, None, 4, False, default_rng(1))
     shape = bumps_in(bags, (0,), np.eye(D), np.zeros(D), default_rng(2))
-    chosen = choose(bags, 0, shape, default_rng(3), one_by_one)
+    chosen = choose(bags, 0, shape, default_rng(3), map)
     trial = Trial(bags, shape, bags.training(0), np.r_[bags.folds[0]])
     errors = {mix: trial.errors(mix, chosen.reach, [chosen.penalty])[0] for mix in (0.0, 0.5, 1.0)}
     assert errors[chosen.mix] == min(errors.values())
     # Steps along columns are for absolute distances alone, a cone is not.
     assert (chosen.mix == 1.0) == (seed % 2 == 0)
     problem = DualRidge(
-        bags, (0,), Bumps(shape.centres, shape.distances, chosen.reach, chosen.mix), one_by_one
+        bags, (0,), Bumps(shape.centres, shape.distances, chosen.reach, chosen.mix), map
     )
     wrong = problem.fit(0, chosen.penalty).held_out - bags.y[bags.folds[0]]
     assert errors[chosen.mix] == pytest.approx(np.square(wrong).sum(), rel=1e-2)
     noisy = bag(bags.x, y + 9 * rng.standard_normal(y.shape), None, 4, False, default_rng(1))
-    assert choose(noisy, 0, shape, default_rng(3), one_by_one).penalty > chosen.penalty
+    assert choose(noisy, 0, shape, default_rng(3), map).penalty > chosen.penalty
 
 
 @pytest.mark.parametrize("start", [1e-6, 1e3])
 def test_the_penalty_is_refined_from_either_side(start):
     bags = table(n=150, outputs=1)
     bags.y[...] += 0.5 * default_rng(5).standard_normal(bags.y.shape)
-    problem = DualRidge(bags, (0,), shaped(bags, (0,)), one_by_one)
+    problem = DualRidge(bags, (0,), shaped(bags, (0,)), map)
 
     def error(s):
         return np.square(problem.fit(0, s).held_out - bags.y[bags.folds[0]]).sum()
@@ -195,49 +185,44 @@ def test_the_penalty_is_refined_from_either_side(start):
 def test_without_noise_the_penalty_falls_only_as_far_as_single_precision_reaches():
     bags = table(n=200, outputs=1)
     smooth = bag(bags.x, bags.x[:, :1] ** 2, None, 3, False, default_rng(1))
-    problem = DualRidge(smooth, (0,), shaped(smooth, (0,)), one_by_one)
+    problem = DualRidge(smooth, (0,), shaped(smooth, (0,)), map)
     refined = refined_penalty(smooth, 0, problem, 1e-3, RUN)
-    assert refined >= kernel_module.SMALLEST * 200
+    assert refined >= SMALLEST_PENALTY * 200
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize("most", [10, 1000])
-def test_a_fit_predicts_out_of_fold_what_its_pieces_do(monkeypatch, shared, most):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
-    monkeypatch.setattr(kernel_module, "MOST_CENTRES", most)
-    monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 25)
-    bags = table(outputs=2)
+def test_a_fit_predicts_out_of_fold_what_its_layers_do(draws, most):
+    sizes = replace(DRAWS[draws], most_centres=most, drawn_centres=25)
+    bags = table(outputs=2, sizes=sizes)
     metrics = (np.eye(D),) * len(bags.groups)
     fit = fit_kernel(bags, metrics, default_rng(0), RUN)
     raw = np.zeros((len(bags.y), len(bags.members), 2))
-    for piece in fit.pieces:
-        predicted = piece.features.between(bags.x[:, :-1], piece.features.centres) @ piece.C
-        for i, k in enumerate(piece.group):
-            raw[:, k] = predicted[:, 2 * i : 2 * i + 2] + piece.c[2 * i : 2 * i + 2]
+    for layer in fit.layers:
+        assert layer.features.width == (25 if most == 10 else len(bags.seen[layer.group]))
+        predicted = layer.features.between(bags.x[:, :-1], layer.features.centres) @ layer.C
+        for i, k in enumerate(layer.group):
+            raw[:, k] = predicted[:, 2 * i : 2 * i + 2] + layer.c[2 * i : 2 * i + 2]
     np.testing.assert_allclose(fit.out_of_fold, bags.out_of_fold(raw), atol=1e-3)
-    error = np.square(fit.out_of_fold - bags.y[bags.held_out()]).mean()
+    error = np.square(fit.out_of_fold - bags.y[bags.held_out]).mean()
     assert error < 0.7 * bags.y.var(axis=0).mean()
     assert fit_kernel(bags, metrics, default_rng(0), NO_TIME) is None
 
 
-def test_memory_does_not_grow_with_rows_times_centres(monkeypatch):
-    monkeypatch.setattr(kernel_module, "MOST_CENTRES", 100)
-    monkeypatch.setattr(kernel_module, "DRAWN_CENTRES", 200)
-    monkeypatch.setattr(kernel_module, "CHUNK", 256)
-    monkeypatch.setattr(bags_module, "BLOCK_ROWS", 256)
-    bags = table(n=20_000, outputs=1)
+def test_memory_does_not_grow_with_rows_times_centres():
+    sizes = Sizes(most_centres=100, drawn_centres=200, batch_rows=256)
+    bags = table(n=20_000, outputs=1, sizes=sizes)
     bumps = shaped(bags, bags.groups[0])
     tracemalloc.start()
-    PrimalRidge(bags, bags.groups[0], bumps, one_by_one).fit(0, 0.1)
+    PrimalRidge(bags, bags.groups[0], bumps, map).fit(0, 0.1)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 0.5 * len(bags.y) * bumps.width * np.dtype(np.float32).itemsize
 
 
 @pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
-def test_bumps_among_rows_are_the_same_strip_by_strip(monkeypatch, mix):
-    monkeypatch.setattr("rfrboost._auto.kernel.STRIP", 16)
+def test_bumps_among_rows_are_the_same_strip_by_strip(mix):
     X = default_rng(0).standard_normal((50, D))
     bumps = Bumps(X, measured(X[:25], X[25:], np.eye(D), np.zeros(D)), 1.0, mix)
-    K = bumps_between(bumps, X, one_by_one)
+    K = bumps_among(bumps, X, map, strip_rows=16)
     np.testing.assert_allclose(K, bumps.between(X, X), atol=1e-5)

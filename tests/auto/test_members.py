@@ -1,24 +1,22 @@
-"""Boosting members side by side: honest about held-out rows, and no worse for any step."""
+"""Boosting all members: held-out labels are not used, and no step makes the fit worse."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 from numpy.random import default_rng
-from small_bags import feature_values, features_for, table
+from small_bags import ALONE, RUN, SHARED, feature_values, features_for, ridge_by_hand, table
 
-import rfrboost._auto.bags as bags_module
 from rfrboost._auto.bags import bag
 from rfrboost._auto.layer import (
-    LONGEST,
-    BucketGrams,
-    FeatureBlocks,
+    LONGEST_STEP,
+    GroupFeatures,
     Settings,
     member_residuals,
+    solve_members,
     step_length,
 )
-from rfrboost._auto.members import Run, boost_members, held_out_loss
+from rfrboost._auto.members import boost_members, held_out_loss
 from rfrboost._model.losses import (
     BinaryLogLoss,
     Huber,
@@ -29,17 +27,8 @@ from rfrboost._model.losses import (
 )
 from rfrboost._model.network import centered
 from rfrboost._model.samplers import SWIM
-from rfrboost._numerics.threads import one_by_one
 
-ALWAYS = partial(float, "inf")
-SHARED = [False, True]
-
-
-def ignore(record):
-    """Nobody watches."""
-
-
-RUN = Run(one_by_one, ALWAYS, ignore)
+SIZES = {"alone": ALONE, "shared": SHARED}
 
 
 def swim_settings(penalties=(1e-3,), n_layers=4, metric=True):
@@ -49,7 +38,7 @@ def swim_settings(penalties=(1e-3,), n_layers=4, metric=True):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_small_tables_members_do_not_feel_the_labels_they_hold_out(weighted):
-    """Features, metric and coefficients are the same to the bit, as long as both go on."""
+    """Features, metric and coefficients are equal to the bit in all layers that both fits have."""
     k = 1
     fits = []
     for change in (False, True):
@@ -71,21 +60,20 @@ def test_small_tables_members_do_not_feel_the_labels_they_hold_out(weighted):
 
 
 @pytest.mark.parametrize("loss", [SquaredError(), Huber(0.5), Quantile(), Poisson()])
-def test_where_draws_are_shared_coefficients_do_not_feel_held_out_labels(monkeypatch, loss):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
+def test_where_draws_are_shared_coefficients_do_not_feel_held_out_labels(loss):
     k, found = 1, []
     for change in (0.0, 5.0):
-        bags = table()
+        bags = table(sizes=SHARED)
         bags.y[...] = np.abs(bags.y)
         bags.y[bags.folds[k]] += change
         raw = 0.1 * default_rng(5).standard_normal((len(bags.y), 3, 1))
         features = features_for(table())
-        blocks = FeatureBlocks(bags, bags.groups[0], one_by_one)
+        rows = GroupFeatures(bags, bags.groups[0], map)
         R = np.hstack([member_residuals(bags, raw, j, loss) for j in bags.groups[0]])
         assert not R[bags.folds[k], k].any()
-        buckets = blocks.first_pass(features, R, bags.w)
-        C, c = BucketGrams(buckets, one_by_one).solve(3, (1e-3,))
-        moves = blocks.second_pass(features, C) + c
+        columns = np.arange(3).reshape(1, 3, 1)
+        C, c = solve_members(rows.first_pass(features, R, bags.w), columns, (1e-3,), map)
+        moves = rows.second_pass(features, C) + c
         alpha = [step_length(bags, j, raw[:, j], moves[:, [j]], loss) for j in range(3)]
         found.append((C, c, alpha))
     (C, c, alpha), (C2, c2, alpha2) = found
@@ -104,9 +92,9 @@ LOSSES = {
 }
 
 
-def labelled(loss, outputs):
+def labelled(loss, outputs, sizes=ALONE):
     """Targets in the range of a loss."""
-    bags = table(weighted=True, outputs=outputs)
+    bags = table(weighted=True, outputs=outputs, sizes=sizes)
     if isinstance(loss, BinaryLogLoss):
         bags.y[...] = bags.y > 0
     if isinstance(loss, SoftmaxLogLoss):
@@ -128,7 +116,7 @@ def test_a_step_lowers_the_loss_of_the_rows_fitted(name):
         return bags.w[train] @ loss.value(start + alpha * moves, bags.y)[train]
 
     alpha = step_length(bags, 0, start, moves, loss)
-    assert 0 < alpha <= LONGEST
+    assert 0 < alpha <= LONGEST_STEP
     least = min(risk(a) for a in np.linspace(0, 8, 200))
     assert risk(0.6 * alpha) < risk(0.0)
     if "classes" not in name:
@@ -137,27 +125,26 @@ def test_a_step_lowers_the_loss_of_the_rows_fitted(name):
     assert step_length(bags, 0, start, np.zeros_like(moves), loss) == 0.0
 
 
-@pytest.mark.parametrize("shared", SHARED)
+@pytest.mark.parametrize("draws", SIZES)
 @pytest.mark.parametrize("name", ["squared error", *LOSSES])
-def test_layers_add_up_to_what_is_predicted_out_of_fold(monkeypatch, shared, name):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
+def test_layers_add_up_to_what_is_predicted_out_of_fold(draws, name):
     loss, d = LOSSES.get(name, (SquaredError(), 1))
-    bags = labelled(loss, d)
+    bags = labelled(loss, d, SIZES[draws])
     start = np.zeros((len(bags.y), 3, d))
     settings = swim_settings((1e-2, 1e-4))
     boosted, *_ = boost_members(bags, start, loss, settings, default_rng(2), RUN)
     assert boosted.layers
-    assert len(boosted.rounds) == len(boosted.layers)
+    assert len(boosted.records) == len(boosted.layers)
     raw = start.copy()
     for layer in boosted.layers:
-        assert sorted(k for piece in layer for k in piece.group) == [0, 1, 2]
-        for piece in layer:
-            moves = feature_values(piece.features, bags.x) @ piece.C + piece.c
-            for i, k in enumerate(piece.group):
+        assert sorted(k for of_group in layer for k in of_group.group) == [0, 1, 2]
+        for of_group in layer:
+            moves = feature_values(of_group.features, bags.x) @ of_group.C + of_group.c
+            for i, k in enumerate(of_group.group):
                 raw[:, k] += moves[:, i * d : (i + 1) * d]
     np.testing.assert_allclose(boosted.out_of_fold, bags.out_of_fold(raw), atol=1e-4)
     assert held_out_loss(bags, raw, loss) < held_out_loss(bags, start, loss)
-    assert boosted.rounds[-1].loss == pytest.approx(held_out_loss(bags, raw, loss), rel=1e-4)
+    assert boosted.records[-1].loss == pytest.approx(held_out_loss(bags, raw, loss), rel=1e-4)
 
 
 def test_layers_that_do_not_help_are_not_kept():
@@ -170,14 +157,14 @@ def test_layers_that_do_not_help_are_not_kept():
         SquaredError(),
         swim_settings((1e-7,), n_layers=30),
         default_rng(2),
-        Run(one_by_one, ALWAYS, seen.append),
+        replace(RUN, watch=seen.append),
     )
     assert boosted.layers == ()
     assert 6 <= len(seen) < 30
 
 
 def test_a_loss_below_zero_has_to_fall_too():
-    """One's own may be negative; what rises by less than a thousandth is no improvement."""
+    """A user's loss may be negative; a rise by less than a thousandth is no improvement."""
 
     class Lowered(SquaredError):  # noqa: N818 (no exception, whatever its name)
         def value(self, raw, y):
@@ -192,7 +179,7 @@ def test_a_loss_below_zero_has_to_fall_too():
         Lowered(),
         swim_settings((1e-7,), 30),
         default_rng(2),
-        Run(one_by_one, ALWAYS, seen.append),
+        replace(RUN, watch=seen.append),
     )
     assert held_out_loss(bags, start, Lowered()) < 0
     assert boosted.layers == ()
@@ -208,7 +195,7 @@ def test_every_penalty_keeps_its_own_layers_and_time_ends_a_fit():
     assert [r.loss for r in results] == sorted(r.loss for r in results)
     assert {r.penalty for r in results} <= {1e2, 1e-4, 1e1}
     for result in results:
-        wrong = bags.y[bags.held_out()] - result.out_of_fold
+        wrong = bags.y[bags.held_out] - result.out_of_fold
         assert np.mean(wrong**2) / 2 == pytest.approx(result.loss)
     # On the same features: what one draws is the other's too.
     first, second = (r.layers[0][0] for r in results[:2])
@@ -220,7 +207,7 @@ def test_every_penalty_keeps_its_own_layers_and_time_ends_a_fit():
         SquaredError(),
         settings,
         default_rng(2),
-        Run(one_by_one, partial(float, 0), ignore),
+        replace(RUN, deadline=0.0),
     )
     assert len(short.layers) == 1
 
@@ -242,10 +229,9 @@ def test_the_metric_finds_the_columns_that_matter():
         assert np.diag(L)[:2].min() > 1.5 * np.diag(L)[2:].max()
 
 
-@pytest.mark.parametrize("shared", SHARED)
-def test_penalties_side_by_side_begin_as_each_would_alone(monkeypatch, shared):
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0 if shared else 10**9)
-    bags, penalties = table(), (1e-1, 1e-2, 1e-3)
+@pytest.mark.parametrize("draws", SIZES)
+def test_penalties_side_by_side_begin_as_each_would_alone(draws):
+    bags, penalties = table(sizes=SIZES[draws]), (1e-1, 1e-2, 1e-3)
 
     def first_layers(some):
         start, settings = np.zeros((len(bags.y), 3, 1)), swim_settings(some, n_layers=1)
@@ -258,3 +244,29 @@ def test_penalties_side_by_side_begin_as_each_would_alone(monkeypatch, shared):
         for mine, alone in zip(together[penalty], first_layers((penalty,))[penalty], strict=True):
             np.testing.assert_allclose(mine.C, alone.C, rtol=1e-4, atol=1e-6)
             np.testing.assert_allclose(mine.c, alone.c, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("draws", SIZES)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_under_each_penalty_every_layer_is_a_ridge_on_its_own_residuals(draws, outputs):
+    bags = table(weighted=True, outputs=outputs, sizes=SIZES[draws])
+    start = np.zeros((len(bags.y), 3, outputs))
+    settings = swim_settings((1e-1, 1e-3), n_layers=3)
+    results = boost_members(bags, start, SquaredError(), settings, default_rng(2), RUN)
+    assert [len(result.layers) for result in results] == [3, 3]
+    for result in results:
+        raw = start.copy()
+        for layer in result.layers:
+            moved = raw.copy()
+            for of_group in layer:
+                F = feature_values(of_group.features, bags.x)
+                for i, k in enumerate(of_group.group):
+                    rows, own = bags.training(k), slice(i * outputs, (i + 1) * outputs)
+                    R = (bags.y - raw[:, k])[rows]
+                    C, c = ridge_by_hand(F[rows], R, bags.w[rows], result.penalty)
+                    eta = settings.learning_rate
+                    atol = 5e-3 * np.abs(C).max()  # features are in single precision
+                    np.testing.assert_allclose(of_group.C[:, own], eta * C, atol=atol)
+                    np.testing.assert_allclose(of_group.c[own], eta * c, atol=atol)
+                    moved[:, k] += F @ of_group.C[:, own] + of_group.c[own]
+            raw = moved

@@ -2,19 +2,19 @@
 
 import numpy as np
 import pytest
-from block_rows import regression_rows, small_chunks
+from block_rows import regression_rows
+from small_sizes import with_sizes
 
-from benchmarks.scale import COLUMNS, FILE_ROWS, write_rows
+from benchmarks.scale import COLUMNS, write_rows
 from benchmarks.scale_cost import row_cost
 from rfrboost import RFRBoostRegressor, RowBlocks
+from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.spill import Spill
 
 
-def test_rows_are_written_once_each(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.scale.BLOCK", 100)
-    monkeypatch.setattr("benchmarks.scale.FILE_ROWS", 250)
-    write_rows(tmp_path, 620)
-    assert len(list(tmp_path.iterdir())) == 3 < FILE_ROWS
+def test_rows_are_written_once_each(tmp_path):
+    write_rows(tmp_path, 620, file_rows=250, block_rows=100)
+    assert len(list(tmp_path.iterdir())) == 3
     parts = [
         (X.to_numpy(), y.to_numpy()) for X, y, _ in RowBlocks.from_parquet(tmp_path, target="y")
     ]
@@ -25,7 +25,6 @@ def test_rows_are_written_once_each(tmp_path, monkeypatch):
 
 def test_the_cost_model_counts_the_bytes_that_are_moved(monkeypatch):
     """What one more layer reads and writes; the few rows that are drawn come on top."""
-    small_chunks(monkeypatch, 1024)
     moved = []
     monkeypatch.setattr(Spill, "note", lambda self, size, began: moved.append(size))
     monkeypatch.setattr(Spill, "time_for", lambda self, size: 0.0)
@@ -34,7 +33,7 @@ def test_the_cost_model_counts_the_bytes_that_are_moved(monkeypatch):
     for layers in (2, 3):
         moved.clear()
         model = RFRBoostRegressor(layers, n_features=(8, 8), random_state=0)
-        model.fit(RowBlocks.from_arrays(X, y))
+        with_sizes(model, Sizes(chunk_rows=1024)).fit(RowBlocks.from_arrays(X, y))
         totals.append(sum(moved))
     cost = row_cost(COLUMNS, 16)
     expected = cost.bytes_read + cost.bytes_written

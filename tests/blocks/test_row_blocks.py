@@ -1,6 +1,7 @@
 """Row blocks: whatever the blocks and wherever the rows are, the same model as in memory."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,9 +10,10 @@ import pyarrow as pa
 import pyarrow.dataset as arrow_dataset
 import pyarrow.parquet as pq
 import pytest
-from block_rows import cut, labelled_rows, output, regression_rows, small_chunks
+from block_rows import SMALL_CHUNKS, cut, labelled_rows, output, regression_rows
 from numpy.random import default_rng
 from sklearn.base import clone
+from small_sizes import clone_with_sizes, with_sizes
 
 from rfrboost import (
     RFNNClassifier,
@@ -21,8 +23,9 @@ from rfrboost import (
     RowBlocks,
     load,
 )
+from rfrboost._numerics.sizes import SIZES, Sizes
 
-SIZES = {
+BLOCKS = {
     "one row each": [1] * 300,
     "uneven, some empty": [0, 17, 0, 0, 130, 3, 0],
     "as long as a chunk": [64] * 4,
@@ -62,8 +65,10 @@ def rows_for(classes, weighted):
     return X, y, w if weighted else None
 
 
-def check(model, X, y, w, blocks):
-    expected, streamed = clone(model).fit(X, y, w), clone(model).fit(blocks)
+def check(model, X, y, w, blocks, sizes=SMALL_CHUNKS):
+    """The model of the blocks is that of the arrays, to the bit."""
+    expected = clone_with_sizes(model, sizes).fit(X, y, w)
+    streamed = clone_with_sizes(model, sizes).fit(blocks)
     names = getattr(streamed, "feature_names_in_", None)
     rows = X if names is None else pd.DataFrame(X, columns=names)
     np.testing.assert_array_equal(output(streamed, rows), output(expected, X))
@@ -74,50 +79,46 @@ def check(model, X, y, w, blocks):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_is_the_one_in_memory(name, weighted, monkeypatch):
-    small_chunks(monkeypatch)
+def test_every_model_is_the_one_in_memory(name, weighted):
     # The last digits of small heads take many passes.
-    monkeypatch.setattr("rfrboost._paper.heads.SMALL", 0)
+    sizes = Sizes(chunk_rows=64, exact_head_entries=0)
     if name == "single precision":
-        monkeypatch.setattr("rfrboost._numerics.precision.WORTHWHILE", 0)
+        sizes = replace(sizes, single_precision_entries=0)
     model, classes = MODELS[name]
     X, y, w = rows_for(classes, weighted)
-    sizes = SIZES["uneven, some empty"]
+    blocks = cut(X, y, w, BLOCKS["uneven, some empty"])
     for budget in (16e9, 0) if weighted else (12_000,):
-        fitted = check(model, X, y, w, RowBlocks(cut(X, y, w, sizes), disk_budget=budget))
+        fitted = check(model, X, y, w, RowBlocks(blocks, disk_budget=budget), sizes)
     dtypes = {layer.features.dtype for layer in fitted.network_.layers}
     assert (np.dtype(np.float32) in dtypes) == (name == "single precision")
 
 
-@pytest.mark.parametrize("chunk", [64, 65_536])
-@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("sizes", [SMALL_CHUNKS, SIZES], ids=["small chunks", "one chunk"])
+@pytest.mark.parametrize("blocks", BLOCKS.values(), ids=BLOCKS)
 @pytest.mark.parametrize("name", ["gradient", "four classes"])
-def test_blocks_of_any_size_give_the_same_model(name, sizes, chunk, monkeypatch):
-    small_chunks(monkeypatch, chunk)
+def test_blocks_of_any_size_give_the_same_model(name, blocks, sizes):
     model, classes = MODELS[name]
     X, y, w = rows_for(classes, True)
-    check(model, X, y, w, RowBlocks(cut(X, y, w, sizes)))
+    check(model, X, y, w, RowBlocks(cut(X, y, w, blocks)), sizes)
 
 
-def test_chunks_as_long_as_they_are():
+def test_chunks_of_the_default_length():
     X, y, w = regression_rows(70_001)
     model = RFRBoostRegressor(1, n_features=(8, 8), metric="agop", random_state=0)
-    check(model, X, y, w, RowBlocks.from_arrays(X, y, w, block_rows=9_999))
+    check(model, X, y, w, RowBlocks.from_arrays(X, y, w, block_rows=9_999), SIZES)
 
 
 @pytest.mark.parametrize("seconds", [0.0, np.inf])
 @pytest.mark.parametrize("name", ["gradient", "four classes", "normalised"])
 def test_what_is_stored_and_what_is_made_again_does_not_matter(name, seconds, monkeypatch):
-    """A disk that takes no time, to which everything goes, and one that takes for ever."""
-    small_chunks(monkeypatch)
+    """A disk that takes no time, so that everything is stored, and one that takes for ever."""
     monkeypatch.setattr("rfrboost._rows.spill.Spill.time_for", lambda self, size: seconds)
     model, classes = MODELS[name]
     X, y, w = rows_for(classes, True)
     check(model, X, y, w, RowBlocks(cut(X, y, w, [100, 100])))
 
 
-def test_arrays_maps_frames_and_files_are_read_alike(tmp_path, monkeypatch):
-    small_chunks(monkeypatch)
+def test_arrays_maps_frames_and_files_are_read_alike(tmp_path):
     X, y, w = regression_rows()
     model = MODELS["gradient"][0]
     names = ["a", "b", "c", "d"]
@@ -146,15 +147,13 @@ def test_arrays_maps_frames_and_files_are_read_alike(tmp_path, monkeypatch):
         fitted[-1].predict(frame[names[::-1]])
 
 
-def test_float32_blocks_are_those_of_a_float32_array(monkeypatch):
-    small_chunks(monkeypatch)
+def test_float32_blocks_are_those_of_a_float32_array():
     X, y, w = regression_rows()
     X = X.astype(np.float32)
     check(MODELS["gradient"][0], X, y, w, RowBlocks.from_arrays(X, y, w, block_rows=50))
 
 
-def test_several_targets(tmp_path, monkeypatch):
-    small_chunks(monkeypatch)
+def test_several_targets(tmp_path):
     X, y, w = regression_rows()
     Y = np.column_stack([y, -(y**2)])
     model = check(MODELS["gradient"][0], X, Y, w, RowBlocks(cut(X, Y, w, [10, 100])))
@@ -168,9 +167,8 @@ def test_several_targets(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("labels", [[3, 1, 2], [True, False], ["b", "a"], [2.0, 1.0]])
-def test_labels_of_any_type_are_found_wherever_they_are(labels, monkeypatch):
-    """A class that turns up in the last block only, blocks of one class, and of none."""
-    small_chunks(monkeypatch)
+def test_labels_of_any_type_are_found_wherever_they_are(labels):
+    """A class that is in the last block only, blocks of one class, and empty blocks."""
     X, _, w = regression_rows()
     y = np.array(labels)[np.sort(np.arange(300) % len(labels))]
     w[y == labels[0]] += 0.1
@@ -179,28 +177,26 @@ def test_labels_of_any_type_are_found_wherever_they_are(labels, monkeypatch):
     assert model.classes_.dtype == np.array(labels).dtype
 
 
-def test_many_classes_in_blocks_of_one_row(monkeypatch):
-    small_chunks(monkeypatch, 32)
+def test_many_classes_in_blocks_of_one_row():
     X, _, _ = regression_rows(120)
     y = np.arange(120) % 30
-    check(RFNNClassifier(8, random_state=0), X, y, None, RowBlocks(cut(X, y, None, [1] * 50)))
+    blocks = RowBlocks(cut(X, y, None, [1] * 50))
+    check(RFNNClassifier(8, random_state=0), X, y, None, blocks, Sizes(chunk_rows=32))
 
 
-def test_rows_of_negligible_weight_are_absent(monkeypatch):
-    small_chunks(monkeypatch)
+def test_rows_of_negligible_weight_are_absent():
     X, y, w = labelled_rows(3)
     w[y == "ash"] = 1e-70
     model = check(MODELS["two classes"][0], X, y, w, RowBlocks(cut(X, y, w, [100])))
     assert model.classes_.tolist() == ["beech", "cedar"]
 
 
-def test_a_warm_start_goes_on_with_blocks(monkeypatch):
-    small_chunks(monkeypatch)
+def test_a_warm_start_adds_layers_with_blocks():
     X, y, w = regression_rows()
     blocks = RowBlocks(cut(X, y, w, [77]))
-    model = RFRBoostRegressor(1, warm_start=True, **SMALL).fit(blocks)
+    model = with_sizes(RFRBoostRegressor(1, warm_start=True, **SMALL), SMALL_CHUNKS).fit(blocks)
     model.set_params(n_layers=3).fit(blocks)
-    whole = RFRBoostRegressor(3, **SMALL).fit(blocks)
+    whole = with_sizes(RFRBoostRegressor(3, **SMALL), SMALL_CHUNKS).fit(blocks)
     np.testing.assert_array_equal(model.predict(X), whole.predict(X))
 
 
@@ -221,10 +217,7 @@ def test_row_blocks_are_read_as_tuples():
             np.testing.assert_array_equal(part, expected)
 
 
-def test_memory_does_not_grow_with_the_rows(monkeypatch):
-    small_chunks(monkeypatch, 1024)
-    monkeypatch.setattr("rfrboost._rows.draw.MOST_BINS", 4096)
-
+def test_memory_does_not_grow_with_the_rows():
     class Made:
         """Blocks that are made when they are asked for."""
 
@@ -239,7 +232,8 @@ def test_memory_does_not_grow_with_the_rows(monkeypatch):
     peaks = []
     for count in (4, 4, 40):
         tracemalloc.start()
-        RFRBoostRegressor(2, n_features=32, random_state=0).fit(RowBlocks(Made(count)))
+        model = RFRBoostRegressor(2, n_features=32, random_state=0)
+        with_sizes(model, Sizes(chunk_rows=1024, draw_bins=4096)).fit(RowBlocks(Made(count)))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     # Ten times the rows, which alone would be 2 MB.

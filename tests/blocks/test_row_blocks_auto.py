@@ -1,28 +1,32 @@
 """Automatic fits of row blocks: as of a table while rows are few, then one network that stops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow.dataset as ds
 import pytest
-from block_rows import cut, output, regression_rows, small_chunks
+from block_rows import cut, output, regression_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 from scipy import sparse
-from sklearn.base import clone
+from small_sizes import clone_with_sizes, with_sizes
 
-import rfrboost._blocks.sample as glance_module
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
 from rfrboost._blocks.held_out import HeldOutRows
-from rfrboost._blocks.reader import BlockArrays, LabelledArrays
-from rfrboost._blocks.sample import Glance
+from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
+from rfrboost._blocks.sample import BlockSample
+from rfrboost._numerics.sizes import Sizes
 
-QUICK = {"n_features": 24, "max_seconds": 0.2, "random_state": 0, "features": "swim"}
+#: more than 300 rows are many, and a sample has at most 256
+LARGE = Sizes(gathered_rows=300, sampled_rows=256, chunk_rows=128)
+QUICK = {"n_features": 24, "random_state": 0}
 
 
 def table(n=900, seed=0):
-    """Numbers with holes, a category, a date; a target that is not linear, and labels."""
+    """Numbers with missing values, a category, a date; a target that is not linear, and labels."""
     rng = default_rng(seed)
     X = pd.DataFrame(rng.standard_normal((n, 3)), columns=list("abc"))
     X.loc[::11, "c"] = np.nan
@@ -30,14 +34,6 @@ def table(n=900, seed=0):
     X["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 400, n), unit="D")
     y = np.sin(2 * X["a"]) + X["a"] * X["b"] + (X["tree"] == "ash") + 0.1 * rng.standard_normal(n)
     return X, y.to_numpy(), np.where(y > 0.3, "high", "low")
-
-
-@pytest.fixture
-def large(monkeypatch):
-    """More than 300 rows are many, and a sample is at most 256."""
-    monkeypatch.setattr("rfrboost._estimators.large.GATHERED_ROWS", 300)
-    monkeypatch.setattr(glance_module, "MOST_ROWS", 256)
-    small_chunks(monkeypatch, 128)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
@@ -56,16 +52,14 @@ def test_few_rows_are_fitted_as_a_table(model, kind):
 
 
 @pytest.mark.parametrize("model", [RFRBoostRegressor, RFRBoostClassifier])
-def test_many_rows_are_one_network_whatever_the_blocks(model, large, monkeypatch, tmp_path):
-    monkeypatch.setattr("rfrboost._paper.heads.SMALL", 0)
-    monkeypatch.setattr("rfrboost._blocks.held_out.PATIENCE", 2)
+def test_many_rows_are_one_network_whatever_the_blocks(model, tmp_path):
     X, y, labels = table()
     target = y if model is RFRBoostRegressor else labels
-    settings = {"n_features": 24, "random_state": 0}
+    sizes = replace(LARGE, exact_head_entries=0)
     outputs = []
     for rows in (50, 900):
         blocks = RowBlocks.from_arrays(X, target, block_rows=rows)
-        fitted = model(**settings).fit(blocks)
+        fitted = with_sizes(model(n_features=128, random_state=0), sizes).fit(blocks)
         outputs.append(output(fitted, X))
     np.testing.assert_array_equal(*outputs)
     assert 0 < len(fitted.network_.layers) < 40
@@ -77,58 +71,59 @@ def test_many_rows_are_one_network_whatever_the_blocks(model, large, monkeypatch
     np.testing.assert_array_equal(output(load(tmp_path / "m"), X), outputs[0])
 
 
-def test_the_layers_kept_are_the_best_on_rows_that_were_not_fitted(large, monkeypatch):
-    """Of pure noise no layer helps; what is kept is the start, or little more."""
+def test_the_layers_kept_are_the_best_on_rows_that_were_not_fitted():
+    """On pure noise no layer helps; what is kept is the start, or little more."""
     X, _, _ = regression_rows(900)
     noise = default_rng(0).standard_normal(900)
     model = RFRBoostRegressor(n_features=64, l2_step=1e-8, random_state=0)
-    assert len(model.fit(RowBlocks([(X, noise)])).network_.layers) <= 2
+    assert len(with_sizes(model, LARGE).fit(RowBlocks([(X, noise)])).network_.layers) <= 2
 
 
-def test_time_is_up_between_two_layers(large):
+def test_time_is_up_between_two_layers():
     X, y, _ = table()
-    model = RFRBoostRegressor(n_features=24, random_state=0, max_seconds=1e-9)
+    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=1e-9), LARGE)
     assert len(model.fit(RowBlocks([(X, y)])).network_.layers) == 0
 
 
-def test_parameters_that_are_set_are_kept(large):
+def test_parameters_that_are_set_are_kept():
     X, y, _ = table()
     blocks = RowBlocks([(X[["a", "b"]], y)])
-    model = RFRBoostRegressor(**{**QUICK, "features": ("sparse", "bumps")}, preprocess=None)
-    weights = clone(model).fit(blocks).network_.layers[0].features.from_x.weights
+    model = RFRBoostRegressor(**QUICK, features="sparse", preprocess=None)
+    fitted = clone_with_sizes(model, LARGE).fit(blocks)
+    weights = fitted.network_.layers[0].features.from_x.weights
     # Sparse neurons of two columns: some see one only.
     assert (weights[:-1] == 0).any()
-    with pytest.raises(ValueError, match="bumps"):
-        clone(model).set_params(features=("bumps",)).fit(blocks)
-    with pytest.raises(ValueError, match="strategy='greedy' describes a single network"):
-        RFRBoostRegressor(strategy="greedy").fit(blocks)
+    for families in (("bumps",), ("sparse", "bumps")):
+        with pytest.raises(ValueError, match="bumps"):
+            clone_with_sizes(model, LARGE).set_params(features=families).fit(blocks)
+    with pytest.raises(ValueError, match="strategy='greedy'"):
+        with_sizes(RFRBoostRegressor(strategy="greedy"), LARGE).fit(blocks)
     with pytest.raises(ValueError, match=r"Block 0: .*NaN"):
-        RFRBoostRegressor(preprocess=None).fit(RowBlocks([(X[["c"]], y)]))
+        with_sizes(RFRBoostRegressor(preprocess=None), LARGE).fit(RowBlocks([(X[["c"]], y)]))
 
 
-def test_what_needs_an_ensemble_says_so(large):
+def test_what_needs_an_ensemble_says_so():
     X, y, _ = table()
-    model = RFRBoostRegressor(**QUICK).fit(RowBlocks([(X, y)]))
+    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=1e-9), LARGE)
+    model.fit(RowBlocks([(X, y)]))
     with pytest.raises(ValueError, match="row blocks of more than 50,000"):
         model.predict_interval(X)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(st.integers(0, 60), max_size=12), st.integers(0, 400))
-def test_a_glance_keeps_evenly_spaced_rows(sizes, n):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(glance_module, "MOST_ROWS", 32)
-        X = np.arange(float(n))[:, None]
-        blocks = RowBlocks(cut(X, X[:, 0], None, sizes))
-        glance = Glance(BlockArrays(blocks))
-        assert glance.n_rows == n
-        if n:
-            kept, y, w = glance.sample()
-            assert w is None
-            np.testing.assert_array_equal(kept[:, 0], y)
-            np.testing.assert_array_equal(y, np.arange(0.0, n, glance.every))
-            assert len(y) <= 32
-            assert glance.every == 1 or n > 16 * glance.every
+def test_a_sample_is_of_evenly_spaced_rows(sizes, n):
+    X = np.arange(float(n))[:, None]
+    blocks = RowBlocks(cut(X, X[:, 0], None, sizes))
+    sample = BlockSample(BlockArrays(blocks), Sizes(sampled_rows=32))
+    assert sample.n_rows == n
+    if n:
+        kept, y, w = sample.sample()
+        assert w is None
+        np.testing.assert_array_equal(kept[:, 0], y)
+        np.testing.assert_array_equal(y, np.arange(0.0, n, sample.every))
+        assert len(y) <= 32
+        assert sample.every == 1 or n > 16 * sample.every
 
 
 def test_sparse_matrices_of_any_format():
@@ -158,11 +153,11 @@ def test_an_index_that_pandas_wrote_is_no_column(tmp_path):
     assert "id" in RFRBoostRegressor(**settings).fit(named).feature_names_in_
 
 
-def test_a_glance_keeps_the_kind_of_table():
+def test_a_sample_keeps_the_kind_of_table():
     X, y, _ = table(90)
     for some in (X, pl.from_pandas(X), sparse.csr_matrix(np.eye(90))):
         blocks = RowBlocks([(some[:50], y[:50]), (some[50:], y[50:])])
-        kept = Glance(BlockArrays(blocks)).sample()[0]
+        kept = BlockSample(BlockArrays(blocks)).sample()[0]
         assert type(kept) is type(some)
         assert kept.shape == some.shape
 
@@ -185,13 +180,13 @@ def test_rows_are_held_out_by_their_content(sizes, seed):
     assert len(copies.split(np.repeat(X[:1], 50, 0), same, None, same)[0]) in (0, 50)
 
 
-def test_labels_that_turn_up_in_another_order_are_held_out_alike():
+def test_labels_found_in_another_order_are_held_out_alike():
     """In blocks of one row, "b" is the first label; in one block, "a" is."""
     X = default_rng(0).standard_normal((500, 2))
     labels = np.where(np.arange(500) % 3, "a", "b")
     held = []
     for size in (1, 500):
         rows = HeldOutRows(500)
-        list(LabelledArrays(RowBlocks.from_arrays(X, labels, block_rows=size), None, rows))
+        list(ClassBlockArrays(RowBlocks.from_arrays(X, labels, block_rows=size), None, rows))
         held.append(rows.X)
     np.testing.assert_array_equal(*held)

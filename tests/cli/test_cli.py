@@ -10,13 +10,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import failed, mixed_table, rfrboost, text_of, worked
+from sklearn import metrics
 
 import rfrboost as library
 import rfrboost.inspection as inspection
+from rfrboost._model.losses import loss_names
 from rfrboost.cli.evaluate import class_scores
+from rfrboost.cli.request import LossName
 
 CLI = Path(library.__file__).with_name("cli")
 COMMANDS = ("fit", "predict", "evaluate", "explain", "info", "demo")
+CLASS_SCORES = (
+    "accuracy",
+    "balanced accuracy",
+    "F1",
+    "AUC",
+    "average precision",
+    "log loss",
+    "calibration error",
+)
 SHELL = [sys.executable, "-m", "rfrboost.cli"]
 
 
@@ -157,18 +169,142 @@ def test_evaluate_shows_three_models_and_keeps_every_fold(place, tmp_path):
     assert header == "model,fold,RMSE,MAE,R²,seconds"
     assert len(rows) == 9
     text = worked(rfrboost("evaluate", place / "c.csv", "--target", "kind", "-o", "-")).out.decode()
-    assert text.splitlines()[0] == "model,fold,accuracy,log loss,calibration error,seconds"
+    assert text.splitlines()[0] == f"model,fold,{','.join(CLASS_SCORES)},seconds"
 
 
 def test_scores_of_known_probabilities():
     classes, y = np.array(["a", "b"]), np.array(["a", "b", "b", "new"])
     probabilities = np.array([[0.8, 0.2], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]])
-    found = class_scores(classes, probabilities, y)
+    found = class_scores(classes, probabilities, y, np.array(["a", "b", "new"]))
     assert found["accuracy"] == 0.5
     expected = -np.log([0.8, 0.8, 0.4, 1e-15]).mean()
     assert found["log loss"] == pytest.approx(expected)
     # The probability of b, one row a bin: 0.2 and 0.5 where it is not, 0.8 and 0.4 where it is.
     assert found["calibration error"] == pytest.approx((0.2 + 0.5 + 0.2 + 0.6) / 4)
+
+
+def test_scores_of_two_classes_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["no", "yes"], 60, p=[0.8, 0.2])
+    second = np.clip(0.2 + 0.4 * (y == "yes") + rng.normal(0, 0.3, 60), 0.01, 0.99)
+    classes = np.array(["no", "yes"])
+    found = class_scores(classes, np.column_stack([1 - second, second]), y, classes)
+    chosen = np.where(second > 0.5, "yes", "no")
+    assert found["F1"] == pytest.approx(metrics.f1_score(y, chosen, pos_label="yes"))
+    assert found["AUC"] == pytest.approx(metrics.roc_auc_score(y == "yes", second))
+    expected = metrics.average_precision_score(y == "yes", second)
+    assert found["average precision"] == pytest.approx(expected)
+    expected = metrics.balanced_accuracy_score(y, chosen)
+    assert found["balanced accuracy"] == pytest.approx(expected)
+    assert tuple(found) == CLASS_SCORES
+
+
+def test_scores_of_several_classes_are_means_over_classes():
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, 90)
+    p = rng.dirichlet(np.ones(3), 90) + 0.5 * np.eye(3)[y]
+    p /= p.sum(axis=1, keepdims=True)
+    found = class_scores(np.arange(3), p, y, np.arange(3))
+    chosen = p.argmax(axis=1)
+    assert found["F1"] == pytest.approx(metrics.f1_score(y, chosen, average="macro"))
+    assert found["AUC"] == pytest.approx(metrics.roc_auc_score(y, p, multi_class="ovr"))
+    expected = metrics.average_precision_score(np.eye(3)[y], p, average="macro")
+    assert found["average precision"] == pytest.approx(expected)
+    assert found["balanced accuracy"] == pytest.approx(metrics.balanced_accuracy_score(y, chosen))
+
+
+def test_evaluate_says_which_class_its_scores_are_of(place, tmp_path):
+    words = ("--target", "kind", "--folds", "2")
+    ran = worked(rfrboost("evaluate", place / "c.csv", *words))
+    assert "F1, AUC and average precision: for the class 'lo'." in ran.said
+    text = ran.out.decode()
+    assert all(name in text for name in (*CLASS_SCORES, "logistic regression", "seconds"))
+    assert max(map(len, text.splitlines())) <= 80
+    rows = [["x", "kind"]] + [[str(k), "abc"[k % 3]] for k in range(24)]
+    ran = worked(rfrboost("evaluate", "-", *words, stdin=text_of(rows)))
+    assert "one class against the others, mean over classes" in ran.said
+
+
+def test_ids_are_kept_as_they_are_written(place, tmp_path):
+    rows = mixed_table(6)
+    table = [["id", *rows[0]]] + [[f"00{k}", *row] for k, row in enumerate(rows[1:])]
+    words = ("predict", place / "t.rfrboost", "-", "--id", "id", "--id", "town")
+    ran = worked(rfrboost(*words, stdin=text_of(table)))
+    assert ran.out.decode().splitlines()[0] == "id,town,prediction"
+    assert [row.split(",")[:2] for row in ran.rows] == [[row[0], row[2]] for row in table[1:]]
+    plain = worked(rfrboost(*words[:3], stdin=text_of(rows))).numbers
+    np.testing.assert_array_equal([float(row.split(",")[2]) for row in ran.rows], plain)
+    worked(rfrboost(*words, "-o", tmp_path / "p.parquet", stdin=text_of(table)))
+    assert list(pd.read_parquet(tmp_path / "p.parquet")["id"]) == [row[0] for row in table[1:]]
+    none = worked(rfrboost(*words, stdin=text_of(table[:1])))
+    assert none.out == b"id,town,prediction\n"
+
+
+def test_ids_that_cannot_be_kept_are_refused(place):
+    words = ("predict", place / "t.rfrboost", "-", "--id")
+    table = text_of(mixed_table(6))
+    failed(rfrboost(*words, "number", stdin=table), "no column number for --id", "size, town")
+    other = table.replace(b"day,y", b"day,prediction")
+    failed(rfrboost(*words, "prediction", stdin=other), "--id prediction")
+
+
+def fitted(table: bytes, path: Path, *words: object) -> dict:
+    """The parameters of a model that was fitted to a table."""
+    worked(rfrboost("fit", "-", "--target", "y", "-o", path, *words, stdin=table))
+    return library.file_info(path)["parameters"]
+
+
+def test_options_of_fit_reach_the_estimator(tmp_path):
+    table = text_of(mixed_table(60))
+    path = tmp_path / "m"
+    assert fitted(table, path, "--bags", 3)["n_bags"] == 3
+    assert fitted(table, path, "--loss", "huber")["loss"] == "huber"
+    found = fitted(table, path, "--loss", "quantile", "--quantile", 0.9)
+    assert (found["loss"], found["quantile"]) == ("quantile", 0.9)
+    fitted(table, path, "--loss", "quantile", "--quantile", 0.1, "--quantile", 0.9)
+    ran = worked(rfrboost("predict", path, "-", stdin=table))
+    assert ran.out.decode().splitlines()[0] == "prediction_0,prediction_1"
+
+
+def test_every_loss_of_the_library_has_its_name():
+    assert {str(name) for name in LossName} == loss_names()
+
+
+def test_weights_are_those_of_the_library(tmp_path):
+    rows = [["x", "w", "y"]] + [[str(k), str(k % 3), str((k % 7) * 1.5)] for k in range(24)]
+    rows[5][2] = ""  # a row without a label, whose weight is left out with it
+    fitted(text_of(rows), tmp_path / "m", "--weight", "w")
+    x, w, y = np.array([row for row in rows[1:] if row[2]], dtype=float).T
+    frame = pd.DataFrame({"x": x})
+    right = library.RFRBoostRegressor(random_state=0).fit(frame, y, w).predict(frame)
+    printed = worked(rfrboost("predict", tmp_path / "m", "-", stdin=text_of(rows))).numbers
+    np.testing.assert_allclose(np.delete(printed, 4), right, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "pieces", "code"),
+    [
+        (["--loss", "hinge"], ["'hinge'", "huber"], 2),
+        (["--quantile", "0.9"], ["--loss quantile"], 2),
+        (["--loss", "huber", "--quantile", "0.9"], ["--loss quantile"], 2),
+        (["--loss", "quantile", "--quantile", "1.5"], ["quantile", "1.5"], 1),
+        (["--bags", "0"], ["--bags"], 2),
+        (["--task", "classification", "--loss", "huber"], ["--loss", "regression"], 2),
+        (["--weight", "town"], ["--weight town", "numbers"], 1),
+        (["--weight", "size"], ["--weight size", "without a weight"], 1),
+        (["--weight", "y"], ["--weight y", "target"], 2),
+        (["--weight", "none"], ["no column none"], 1),
+        (["--max-seconds", "0"], ["--max-seconds", "more than 0 seconds"], 2),
+        (["--max-seconds", "nan"], ["--max-seconds", "more than 0 seconds"], 2),
+        (["--decimal", "dot"], ["--decimal", "'dot'"], 2),
+        (["--separator", "::"], ["--separator", "'::'"], 2),
+    ],
+)
+def test_options_that_do_not_fit_together_are_one_sentence(words, pieces, code, tmp_path):
+    table = text_of(mixed_table(36))
+    ran = rfrboost("fit", "-", "--target", "y", "-o", tmp_path / "m", *words, stdin=table)
+    failed(ran, *pieces, code=code)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_explain_finds_the_columns_that_matter(place, tmp_path):

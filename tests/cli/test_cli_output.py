@@ -101,7 +101,8 @@ def test_stopped_in_the_middle_there_is_no_result(number, code, model, tmp_path)
     """Standard input stays open, so that the command is still reading when it is stopped."""
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = started("predict", model, "-", "--out", "p.csv", folder=tmp_path, **pipes)
-    command.stdin.write(TABLE)
+    # More lines than are looked at to detect the separator.
+    command.stdin.write(text_of([ROWS[0], *ROWS[1:] * 50]))
     command.stdin.flush()
     wait_for(lambda: list(tmp_path.iterdir()))
     command.send_signal(number)

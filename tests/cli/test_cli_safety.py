@@ -20,7 +20,7 @@ from rfrboost import RFRBoostRegressor
 from rfrboost._files import container
 from rfrboost._files.io import to_state
 from rfrboost.cli import fit as fitting
-from rfrboost.cli import lines
+from rfrboost.cli import streams
 from rfrboost.cli.output import protected
 
 ROWS = mixed_table(24)
@@ -123,7 +123,9 @@ def test_a_signal_that_is_ignored_stays_ignored(place):
         stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )
-    process.stdin.write(TABLE)
+    # More lines than are looked at before the first is read as a row.
+    header, *rows = TABLE.splitlines(keepends=True)
+    process.stdin.write(b"".join([header, *(rows * 100)]))
     process.stdin.flush()
     wait_for(lambda: list(place.glob(".*.tmp")))
     process.send_signal(signal.SIGHUP)
@@ -209,7 +211,7 @@ def test_a_row_without_end_is_refused_before_it_fills_the_memory(
     start, piece, words, encoding, tmp_path, monkeypatch
 ):
     """30 MB of text in less than 1 MB; the limit is lowered to 1 MB."""
-    monkeypatch.setattr(lines, "LONGEST_ROW", 2**20)
+    monkeypatch.setattr(streams, "LONGEST_ROW", 2**20)
     path = tmp_path / "t.csv.gz"
     with gzip.open(path, "wt", encoding=encoding, newline="") as stream:
         stream.write(start)

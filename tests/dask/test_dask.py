@@ -1,6 +1,7 @@
 """Dask: whatever the partitions and whichever worker has them, the same model as in memory."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,14 +11,16 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 import dask
 import dask.array as da
-from block_rows import labelled_rows, output, regression_rows, small_chunks
+from block_rows import SHORT_FITS, labelled_rows, output, regression_rows
 from dask_workers import CHUNKINGS, cut_as, frame_on_dask, named, on_dask, two_workers
-from rfrboost._estimators.large import LARGE
+from numpy.random import default_rng
 from sklearn.base import clone
+from small_sizes import clone_with_sizes, with_sizes
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
 from rfrboost._dask.cluster import Call, Cluster
 from rfrboost._dask.partitions import applied
+from rfrboost._numerics.sizes import SIZES
 from rfrboost._rows.chunks import TreeSum
 from rfrboost.dask import DaskRFRBoostClassifier, DaskRFRBoostRegressor
 
@@ -43,18 +46,10 @@ def client():
         yield client
 
 
-@pytest.fixture(autouse=True)
-def many_chunks(monkeypatch):
-    """Few rows in many chunks; and heads that are not searched for their last digits."""
-    small_chunks(monkeypatch)
-    monkeypatch.setattr("rfrboost._dask.read.CHUNK_ROWS", 64)
-    monkeypatch.setattr("rfrboost._paper.heads.SMALL", 0)
-    monkeypatch.setattr("rfrboost._paper.heads.ITERATIONS", 2)
-
-
 def local(model):
+    """The local estimator with the same parameters and sizes."""
     kind = RFRBoostRegressor if hasattr(model, "quantile") else RFRBoostClassifier
-    return kind(**model.get_params())
+    return with_sizes(kind(**model.get_params()), model._sizes)
 
 
 def rows_for(classes, weighted=True):
@@ -64,11 +59,12 @@ def rows_for(classes, weighted=True):
     return X[order], y[order], w[order] if weighted else None
 
 
-def check(model, rows, collections):
+def check(model, rows, collections, sizes=SHORT_FITS):
     """Predictions of the fit on Dask, by Dask and by the local model, are those in memory."""
     X, y, w = rows
+    model = clone_with_sizes(model, sizes)
     expected = output(local(model).fit(X, y, w), X)
-    fitted = clone(model).fit(*collections)
+    fitted = model.fit(*collections)
     table = X if not hasattr(fitted, "feature_names_in_") else named(X)
     np.testing.assert_allclose(output(fitted.to_local(), table), expected, rtol=0, atol=1e-9)
     lazy = output(fitted, collections[0])
@@ -92,13 +88,10 @@ def test_every_model_is_the_local_one(client, name):
     check(model, rows, cut_as("uneven", *rows))
 
 
-def test_chunks_as_long_as_they_are(client, monkeypatch):
-    monkeypatch.undo()
-    X, y, w = regression_rows(140_001)
-    rows = (X, y, w)
-    check(
-        DaskRFRBoostRegressor(1, n_features=(8, 8), random_state=0), rows, on_dask(*rows, [99_999])
-    )
+def test_chunks_of_the_default_length(client):
+    rows = regression_rows(140_001)
+    model = DaskRFRBoostRegressor(1, n_features=(8, 8), random_state=0)
+    check(model, rows, on_dask(*rows, [99_999]), SIZES)
 
 
 def test_several_targets(client):
@@ -130,7 +123,8 @@ def test_sums_are_the_tree_that_they_are_in_memory(client, n):
 def test_layers_are_added_to_a_fitted_model(client):
     X, y, _ = regression_rows()
     collections = on_dask(X, y, None, [100])
-    model = clone(MODELS["gradient"][0]).set_params(warm_start=True).fit(*collections)
+    model = clone_with_sizes(MODELS["gradient"][0], SHORT_FITS)
+    model.set_params(warm_start=True).fit(*collections)
     model.set_params(n_layers=2).fit(*collections)
     once = local(model).fit(X, y)
     assert len(model.network_.layers) == 2
@@ -141,7 +135,7 @@ def test_partitions_are_left_as_they_are(client):
     """A second fit of the same data, kept by the workers, finds the same numbers."""
     X, y, _ = regression_rows()
     kept = client.persist(on_dask(X, y, None, [100])[:2])
-    model = clone(MODELS["normalised, learned metric"][0])
+    model = clone_with_sizes(MODELS["normalised, learned metric"][0], SHORT_FITS)
     first = model.fit(*kept).to_local().predict(X)
     np.testing.assert_array_equal(model.fit(*kept).to_local().predict(X), first)
     np.testing.assert_array_equal(kept[0].compute(), X)
@@ -155,14 +149,15 @@ def mixed_table(n=300):
 
 
 @pytest.mark.parametrize("classes", [False, True])
-def test_automatic_fits_of_many_rows_are_those_of_row_blocks(client, classes, monkeypatch):
-    monkeypatch.setattr("rfrboost._estimators.large.GATHERED_ROWS", 200)
-    monkeypatch.setitem(LARGE, "n_layers", 2)
+def test_automatic_fits_of_many_rows_are_those_of_row_blocks(client, classes):
     frame, y, w = mixed_table()
+    # Noise, so that held-out rows stop the fit after few layers.
+    y = y + default_rng(1).standard_normal(len(y))
     y = np.where(y > 5, "more", "less") if classes else y
     model = (DaskRFRBoostClassifier if classes else DaskRFRBoostRegressor)(
         n_features=(20, 20), random_state=0
     )
+    with_sizes(model, replace(SHORT_FITS, chunk_rows=160, gathered_rows=200))
     table = frame_on_dask(frame.assign(y=y, w=w), [100, 0, 50])
     streamed = local(model).fit(RowBlocks.from_arrays(frame, y, w))
     model.fit(table[list(frame)], table["y"], table["w"])
@@ -183,12 +178,12 @@ def test_automatic_fits_of_few_rows_are_those_in_memory(client):
 
 def test_what_an_earlier_fit_knew_is_forgotten(client):
     X, y, _ = regression_rows(120)
-    model = DaskRFRBoostRegressor(1, n_bags=2, random_state=0)
+    model = DaskRFRBoostRegressor(1, random_state=0)
     model.client = client
     frame = frame_on_dask(named(X).assign(y=y), [60])
     model.fit(frame[list(named(X))], frame["y"])
     assert hasattr(model, "feature_names_in_")
-    model.set_params(n_layers="auto").fit(*on_dask(X, y, None, [60])[:2])
+    model.set_params(n_layers="auto", n_bags=2).fit(*on_dask(X, y, None, [60])[:2])
     assert not hasattr(model, "feature_names_in_")
     assert model.client is client
 
@@ -201,6 +196,9 @@ def test_what_is_for_rows_in_memory_says_so(client):
     calls = (
         model.predict_interval,
         model.input_gradient,
+        model.encode,
+        model.onnx_inputs,
+        model.staged_predict,
         lambda X: model.predict(X, return_std=True),
     )
     for call in calls:
@@ -211,7 +209,8 @@ def test_what_is_for_rows_in_memory_says_so(client):
 
 def test_predictions_are_lazy_and_lie_as_their_rows_do(client):
     X, y, _ = rows_for(4)
-    model = DaskRFRBoostClassifier(1, **SMALL).fit(*on_dask(X, y, None, [100]))
+    model = with_sizes(DaskRFRBoostClassifier(1, **SMALL), SHORT_FITS)
+    model.fit(*on_dask(X, y, None, [100]))
 
     def fails(block):
         raise RuntimeError("computed")

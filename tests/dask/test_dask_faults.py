@@ -15,10 +15,12 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 import dask
 import dask.array as da
-from block_rows import regression_rows, small_chunks
+from block_rows import SMALL_CHUNKS, regression_rows
 from dask_workers import frame_on_dask, named, on_dask, two_workers
+from small_sizes import with_sizes
 
 from rfrboost import RFRBoostRegressor
+from rfrboost._model.samplers import SWIM
 from rfrboost.dask import DaskRFRBoostClassifier, DaskRFRBoostRegressor
 
 SMALL = {"n_features": (20, 15), "random_state": 0}
@@ -30,12 +32,6 @@ def client():
         yield client
 
 
-@pytest.fixture(autouse=True)
-def many_chunks(monkeypatch):
-    small_chunks(monkeypatch)
-    monkeypatch.setattr("rfrboost._dask.read.CHUNK_ROWS", 64)
-
-
 def kill_one(client):
     """SIGKILL the worker that holds most, and return its process."""
     held = {address: len(keys) for address, keys in client.has_what().items()}
@@ -44,45 +40,55 @@ def kill_one(client):
     return victim
 
 
-class Interrupted(DaskRFRBoostRegressor):
-    """Something happens after the first layer, at once or so many seconds later."""
+class Interrupting:
+    """SWIM features; before those of the second layer are drawn, ``happens`` is called."""
 
-    def _watch(self, history, n_layers, scale, loss):
-        watch = super()._watch(history, n_layers, scale, loss)
+    swim = SWIM(0.5, "tanh")
 
-        def interrupted(record):
-            watch(record)
-            if record.layer == 1:
-                self.happens()
+    def __init__(self, happens=None):
+        self.happens = happens
+        self.n_draws = 0
 
-        return interrupted
+    def n_rows(self, n_features):
+        return self.swim.n_rows(n_features)
+
+    def sample(self, Z, Y, n_features, rng):
+        self.n_draws += 1
+        # A layer has two draws, of Φ and of x.
+        if self.n_draws == 3 and self.happens is not None:
+            self.happens()
+        return self.swim.sample(Z, Y, n_features, rng)
 
 
-@pytest.mark.parametrize("delay", [None, 0.03])
-def test_a_worker_killed_during_fit_changes_nothing(client, delay):
+@pytest.mark.parametrize("during", ["between two layers", "while the second layer is fitted"])
+def test_a_worker_killed_during_fit_changes_nothing(client, during):
     X, y, w = regression_rows()
-    expected = RFRBoostRegressor(3, **SMALL).fit(X, y, w).predict(X)
+    local = RFRBoostRegressor(3, **SMALL, features=Interrupting())
+    expected = with_sizes(local, SMALL_CHUNKS).fit(X, y, w).predict(X)
+    sampler = Interrupting()
+    model = with_sizes(DaskRFRBoostRegressor(3, **SMALL, features=sampler), SMALL_CHUNKS)
     killed = []
+    fitted_by_then = []
 
     def kill():
         killed.append(kill_one(client))
-        assert not hasattr(model, "network_")
+        fitted_by_then.append(hasattr(model, "network_"))
 
-    model = Interrupted(3, **SMALL)
-    # Between two layers, or by a clock that runs while the second is fitted.
-    timer = threading.Timer(delay or 0, kill)
-    model.happens = kill if delay is None else timer.start
+    # To find the worker takes a few messages to the scheduler; the layers left take hundreds.
+    thread = threading.Thread(target=kill)
+    sampler.happens = kill if during == "between two layers" else thread.start
     model.fit(*on_dask(X, y, w, [100, 100]))
-    if delay is not None:
-        timer.join()
-    assert len(killed) == 1
+    if sampler.happens is not kill:
+        thread.join()
+    assert fitted_by_then == [False]
     assert killed[0] not in client.run(os.getpid).values()
     np.testing.assert_allclose(model.to_local().predict(X), expected, rtol=0, atol=1e-9)
 
 
 def test_a_worker_killed_during_predict_changes_nothing(client):
     X, y, _ = regression_rows()
-    model = DaskRFRBoostRegressor(1, **SMALL).fit(*on_dask(X, y, None, [100]))
+    model = with_sizes(DaskRFRBoostRegressor(1, **SMALL), SMALL_CHUNKS)
+    model.fit(*on_dask(X, y, None, [100]))
     slow = on_dask(X, y, None, [30] * 9)[0].map_blocks(slowly, dtype=float)
     future = client.compute(model.predict(slow))
     while not any(client.has_what().values()):
@@ -109,10 +115,11 @@ if __name__ == "__main__":
 
 
 def run_script(path, text, *words):
-    """What a script prints that may import this package's tests."""
+    """What a script prints, which may import the modules of the tests."""
     path.write_text(text)
     root = Path(__file__).parent.parent.parent
-    paths = [str(root), str(root / "tests" / "support"), os.environ.get("PYTHONPATH", "")]
+    folders = [root, root / "tests" / "support", Path(__file__).parent]
+    paths = [*map(str, folders), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, path, *words]
     run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -149,28 +156,29 @@ import dask
 from block_rows import regression_rows
 from dask_workers import on_dask
 from distributed import Client
-from test_dask_faults import SMALL, Interrupted
+from rfrboost.dask import DaskRFRBoostRegressor
+from test_dask_faults import SMALL, Interrupting
 
 if __name__ == "__main__":
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     cluster = subprocess.Popen([sys.executable, sys.argv[1]], text=True, **pipes)
     X, y, _ = regression_rows()
-    model = Interrupted(2, **SMALL)
+    model = DaskRFRBoostRegressor(2, **SMALL, features=Interrupting(cluster.kill))
     address = cluster.stdout.readline().strip()
-    model.client, model.happens = Client(address, timeout=20), cluster.kill
-    timeouts = {f"distributed.comm.timeouts.{name}": "1s" for name in ("connect", "tcp")}
-    with dask.config.set(timeouts):
+    model.client = Client(address, timeout="600s")
+    # A client that has lost its scheduler tries for this long to find it again.
+    with dask.config.set({"distributed.comm.timeouts.connect": "5s"}):
         try:
             model.fit(*on_dask(X, y, None, [100]))
         except ConnectionError as error:
             print(hasattr(model, "network_"), error, flush=True)
-    # A client without a scheduler does not end in order.
+    # A client without a scheduler does not end by itself.
     os._exit(0)
 """
 
 
 def test_a_scheduler_that_goes_away_is_one_error(tmp_path):
-    """In a process of its own, because what is left of such a client complains for a while."""
+    """In its own process, because a client that has lost its scheduler logs errors for a while."""
     (tmp_path / "scheduler.py").write_text(SCHEDULER)
     said = run_script(tmp_path / "alone.py", LEFT_ALONE, tmp_path / "scheduler.py")
     assert said.startswith("False The Dask scheduler")
@@ -218,14 +226,14 @@ def renamed(frame, partition_info=None):
 def test_what_cannot_be_fitted_is_said_in_one_sentence(client, what, n_layers):
     X, y, w, message = broken(*regression_rows()[:2])[what]
     if n_layers == "auto" and what in ("not finite", "huge"):
-        pytest.skip("holes and large numbers are for the encoder")
-    model = DaskRFRBoostRegressor(n_layers, **SMALL)
+        pytest.skip("automatic fits encode missing values and large numbers")
+    model = with_sizes(DaskRFRBoostRegressor(n_layers, **SMALL), SMALL_CHUNKS)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y, w)
     assert not hasattr(model, "network_")
 
 
-def test_what_is_asked_for_wrongly(client):
+def test_wrong_arguments_are_refused(client):
     X, y, _ = regression_rows()
     X_, y_, _ = on_dask(X, y, None, [100])
     with pytest.raises(TypeError, match=r"y is ndarray.* RFRBoostRegressor fits"):

@@ -246,8 +246,9 @@ def test_float16_at_its_limits() -> None:
 def test_integers_at_their_limits(dtype: str) -> None:
     X, y = plain()
     limits = np.iinfo(dtype)
-    extreme = np.where(X > 0, limits.max, limits.min).astype(dtype)
-    target = np.where(y > 0, limits.max, limits.min).astype(dtype)
+    least, most = np.array([limits.min, limits.max], dtype)
+    extreme = np.where(X > 0, most, least)
+    target = np.where(y > 0, most, least)
     assert_sound_regressor(RFRBoostRegressor(**SMALL).fit(extreme, target), extreme, target)
 
 

@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import rfrboost
 from rfrboost import ModelFileError, RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
+from rfrboost._estimators.intervals import members
 from rfrboost._files.io import from_state, to_state
 
 #: small ensembles
@@ -193,13 +194,15 @@ def test_the_unit_of_y_is_the_unit_of_the_answers():
     np.testing.assert_array_equal(large.predict(X, return_std=True)[1], 2.0**40 * std)
 
 
-def test_rows_come_in_blocks_that_change_nothing(fitted, monkeypatch):
+def test_rows_come_in_batches_that_change_nothing(fitted):
     X, _ = data_for("two outputs", 50, seed=2)
     model = fitted["two outputs"]
-    expected = model.predict_interval(X), model.predict(X, return_std=True)[1]
-    monkeypatch.setattr("rfrboost._model.network.PREDICT_ROWS", 7)
-    np.testing.assert_allclose(model.predict_interval(X), expected[0], rtol=1e-9)
-    np.testing.assert_allclose(model.predict(X, return_std=True)[1], expected[1], rtol=1e-9)
+    encoded = model.encode(X)
+    ((raw, predictions),) = members(model._fitted, encoded)
+    batches = list(members(model._fitted, encoded, batch_rows=7))
+    assert [len(batch[0]) for batch in batches] == [7] * 7 + [1]
+    np.testing.assert_allclose(np.vstack([b[0] for b in batches]), raw, rtol=1e-9)
+    np.testing.assert_allclose(np.vstack([b[1] for b in batches]), predictions, rtol=1e-9)
 
 
 @pytest.mark.parametrize("coverage", [0, 1, 1.5, -0.1, np.nan, "0.9", None])

@@ -75,7 +75,7 @@ def test_several_that_have_no_effect_are_refused_too():
 
 @pytest.mark.parametrize("features", [("swim", "sparse"), ("bumps",), ("swim", "bumps")])
 def test_large_fits_refuse_families_that_they_would_drop(features):
-    with pytest.raises(ValueError, match="features=.* has no effect"):
+    with pytest.raises(ValueError, match=r"features=.* has no effect"):
         request_for(LARGE, RFRBoostRegressor(features=features))()
 
 

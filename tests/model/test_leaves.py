@@ -1,40 +1,52 @@
 """Bumps leaf by leaf: the tree halves, rows find their leaf, and held-out rows stay held out."""
 
 from dataclasses import replace
+from time import perf_counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
-from small_bags import feature_values, table
+from small_bags import RUN, feature_values, table
+from small_sizes import with_sizes
 
-import rfrboost._auto.bags as bags_module
-import rfrboost._auto.local_kernels as fit_module
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, load
+from rfrboost._auto import local_kernels
 from rfrboost._auto.bags import bag_apart
 from rfrboost._auto.kernel import DualRidge
-from rfrboost._auto.local_kernels import fit_bumps, leaf_bags
-from rfrboost._auto.members import Run
+from rfrboost._auto.local_kernels import fit_local_kernels
+from rfrboost._model.bumps import Bumps
 from rfrboost._model.leaves import LocalSums, Splits, grow, middle
 from rfrboost._model.network import centered
-from rfrboost._numerics.threads import one_by_one, team
+from rfrboost._numerics.sizes import Sizes
+from rfrboost._numerics.threads import team
 
-RUN = Run(one_by_one, lambda: np.inf, lambda record: None)
 L = np.eye(3)
 
-
-@pytest.fixture
-def small_leaves(monkeypatch):
-    """Leaves of tens of rows, so that small tables have several."""
-    monkeypatch.setattr(bags_module, "SHARED_ROWS", 0)
-    monkeypatch.setattr(fit_module, "MOST_CENTRES", 60)
-    monkeypatch.setattr(fit_module, "FEWEST_HELD_OUT", 2)
+#: leaves of tens of rows, so that small tables have several
+SMALL_LEAVES = Sizes(shared_draw_rows=0, most_centres=60, drawn_centres=30, leaf_held_out_rows=2)
 
 
-def sums_of(fit) -> LocalSums:
-    (piece,) = fit.pieces
-    return piece.features
+def leafy(**kwargs):
+    """Bags of 240 rows, which are cut into four leaves."""
+    return table(n=240, sizes=SMALL_LEAVES, **kwargs)
+
+
+def leafy_apart(n_held):
+    """240 rows to fit, and some rows apart that are held out."""
+    bags, held = leafy(), default_rng(5).standard_normal((n_held, 3))
+    apart = (centered(held, np.zeros(3)), np.zeros((n_held, 1)))
+    return bag_apart(bags.x, bags.y, None, apart, default_rng(0), SMALL_LEAVES)
+
+
+def fit_leaves(bags, run=RUN):
+    return fit_local_kernels(bags, (L,), default_rng(0), run)
+
+
+def features_of(fit):
+    (layer,) = fit.layers
+    return layer.features
 
 
 # --- the tree -----------------------------------------------------------------------------------
@@ -84,95 +96,76 @@ def test_the_middle_is_in_the_gap_nearest_to_half_of_the_rows(values):
 # --- the fit ------------------------------------------------------------------------------------
 
 
-def test_leaves_keep_the_folds_of_their_rows():
-    bags = table(n=90)
-    rows = np.sort(default_rng(0).permutation(90)[:40])
-    leaf = leaf_bags(bags, rows)
-    for own, fold in zip(leaf.folds, bags.folds, strict=True):
-        inside = rows[own]
-        assert ((inside >= fold.start) & (inside < fold.stop)).all()
-    assert sum(len(rows[own]) for own in leaf.folds) == 40
-
-
 @pytest.mark.parametrize("weighted", [False, True])
-def test_held_out_predictions_are_those_of_the_members_that_held_them_out(small_leaves, weighted):
-    bags = table(n=240, outputs=2, weighted=weighted)
-    fit = fit_bumps(bags, (L,), default_rng(0), RUN)
-    sums = sums_of(fit)
+def test_held_out_predictions_are_those_of_the_members_that_held_them_out(weighted):
+    bags = leafy(outputs=2, weighted=weighted)
+    fit = fit_leaves(bags)
+    sums = features_of(fit)
     assert len(sums.leaves) == 4
     raw = feature_values(sums, bags.x).reshape(240, len(bags.members), 2)
     np.testing.assert_allclose(fit.out_of_fold, bags.out_of_fold(raw), atol=1e-3)
-    error = np.square(fit.out_of_fold - bags.y[bags.held_out()]).mean()
+    error = np.square(fit.out_of_fold - bags.y[bags.held_out]).mean()
     assert error < 0.5 * bags.y.var(axis=0).mean()
 
 
-def test_labels_that_a_member_holds_out_do_not_move_it(small_leaves):
+def test_labels_that_a_member_holds_out_do_not_move_it():
     """Settings are chosen by rows that the first member holds out, so another one is looked at."""
-    bags, changed = table(n=240), table(n=240)
+    bags, changed = leafy(), leafy()
     changed.y[changed.folds[1]] = default_rng(7).permutation(changed.y[changed.folds[1]])
-    leaves = [
-        leaf_bags(b, np.flatnonzero(grow(bags.x[:, :-1], L, 60, default_rng(0))(b.x[:, :-1]) == 0))
-        for b in (bags, changed)
-    ]
-    bumps = sums_of(fit_bumps(bags, (L,), default_rng(0), RUN)).leaves[0].bumps
-    members = [DualRidge(leaf, leaf.groups[0], bumps, one_by_one).fit(1, 0.1) for leaf in leaves]
+    splits = grow(bags.x[:, :-1], L, 60, default_rng(0))
+    leaves = [b.restricted(np.flatnonzero(splits(b.x[:, :-1]) == 0)) for b in (bags, changed)]
+    bumps = features_of(fit_leaves(bags)).leaves[0].bumps
+    members = [DualRidge(leaf, leaf.groups[0], bumps, map).fit(1, 0.1) for leaf in leaves]
     np.testing.assert_array_equal(members[0].held_out, members[1].held_out)
 
 
-def test_no_bit_depends_on_the_number_of_threads(small_leaves):
-    bags = table(n=240)
-    alone = fit_bumps(bags, (L,), default_rng(0), RUN)
-    with team(most=2) as together:
-        shared = fit_bumps(bags, (L,), default_rng(0), replace(RUN, team=together))
+def test_no_bit_depends_on_the_number_of_threads():
+    bags = leafy()
+    alone = fit_leaves(bags)
+    with team(most=2) as threads:
+        shared = fit_leaves(bags, replace(RUN, team=threads, within_group=threads))
     np.testing.assert_array_equal(alone.out_of_fold, shared.out_of_fold)
 
 
-def test_without_time_for_every_leaf_there_are_none(small_leaves):
-    bags, left = table(n=240), [True, True]
-    few = Run(one_by_one, lambda: np.inf if left and left.pop() else 0.0, RUN.watch)
-    assert fit_bumps(bags, (L,), default_rng(0), few) is None
+def test_without_time_for_every_leaf_there_are_none(monkeypatch):
+    # Two readings of the clock measure a trial; the deadline passes after the first two leaves.
+    readings = iter([0.0, 0.0, 0.0, 0.0, np.inf, np.inf])
+    monkeypatch.setattr(local_kernels, "perf_counter", readings.__next__)
+    assert fit_leaves(leafy(), replace(RUN, deadline=1e9)) is None
+    assert next(readings, None) is None
 
 
 @pytest.mark.parametrize(("left", "leaves"), [(1000, 4), (50, 8)])
-def test_leaves_are_smaller_where_time_is_short(small_leaves, monkeypatch, left, leaves):
-    bags = table(n=240)
+def test_leaves_are_smaller_where_time_is_short(monkeypatch, left, leaves):
     # A trial leaf, of 15 rows, takes a second; one of 60 then sixteen.
-    monkeypatch.setattr(fit_module, "perf_counter", iter([0.0, 4.0]).__next__)
-    fit = fit_bumps(bags, (L,), default_rng(0), replace(RUN, left=lambda: left))
-    assert sums_of(fit).splits.n_leaves == leaves
+    now = perf_counter()
+    readings = iter([now, now + 4.0])
+    monkeypatch.setattr(local_kernels, "perf_counter", lambda: next(readings, now + 4.0))
+    bags = leafy()
+    fit = fit_leaves(bags, replace(RUN, deadline=now + 4.0 + left))
+    assert features_of(fit).splits.n_leaves == leaves
     if leaves == 4:
-        unlimited = fit_bumps(bags, (L,), default_rng(0), RUN)
-        np.testing.assert_array_equal(fit.out_of_fold, unlimited.out_of_fold)
+        np.testing.assert_array_equal(fit.out_of_fold, fit_leaves(bags).out_of_fold)
 
 
 @pytest.mark.parametrize(("n_held", "leaves"), [(60, 4), (6, 2), (1, None)])
-def test_leaves_are_larger_where_held_out_rows_are_few(small_leaves, n_held, leaves):
-    bags, held = table(n=240), default_rng(5).standard_normal((n_held, 3))
-    apart = (centered(held, np.zeros(3)), np.zeros((n_held, 1)))
-    fit = fit_bumps(
-        bag_apart(bags.x, bags.y, None, apart, default_rng(0)), (L,), default_rng(0), RUN
-    )
-    assert isinstance(sums_of(fit), LocalSums) == (leaves is not None)
-    assert leaves is None or sums_of(fit).splits.n_leaves == leaves
+def test_leaves_are_larger_where_held_out_rows_are_few(n_held, leaves):
+    features = features_of(fit_leaves(leafy_apart(n_held)))
+    assert isinstance(features, LocalSums if leaves else Bumps)
+    assert leaves is None or features.splits.n_leaves == leaves
 
 
-def test_held_out_rows_do_not_count_as_centres(small_leaves, monkeypatch):
-    monkeypatch.setattr("rfrboost._auto.kernel.MOST_CENTRES", 60)
-    monkeypatch.setattr("rfrboost._auto.kernel.PrimalRidge", None)  # which is for fewer centres
-    bags, held = table(n=240), default_rng(5).standard_normal((240, 3))
-    apart = (centered(held, np.zeros(3)), np.zeros((240, 1)))
-    fit = fit_bumps(
-        bag_apart(bags.x, bags.y, None, apart, default_rng(0)), (L,), default_rng(0), RUN
-    )
-    assert sum(len(leaf.bumps.centres) for leaf in sums_of(fit).leaves) == 240
+def test_held_out_rows_do_not_count_as_centres(monkeypatch):
+    monkeypatch.setattr("rfrboost._auto.kernel.PrimalRidge", None)  # which is for drawn centres
+    sums = features_of(fit_leaves(leafy_apart(240)))
+    assert sum(len(leaf.bumps.centres) for leaf in sums.leaves) == 240
 
 
-def test_a_leaf_without_rows_has_its_neighbours_sums(small_leaves):
+def test_a_leaf_without_rows_has_its_neighbours_sums():
     rng = default_rng(0)
-    bags = table(n=240)
+    bags = leafy()
     bags.x[:, :-1] = rng.integers(0, 2, (240, 3))
-    fit = fit_bumps(bags, (L,), default_rng(0), RUN)
-    sums = sums_of(fit)
+    sums = features_of(fit_leaves(bags))
     far = np.column_stack([rng.uniform(-9, 9, (50, 3)), np.ones(50)])
     assert np.isfinite(feature_values(sums, far)).all()
 
@@ -185,10 +178,11 @@ def steps(n=600):
     return X, np.sign(np.sin(4 * X[:, 0]) * np.sin(4 * X[:, 1]))
 
 
-@pytest.fixture
-def local_model(small_leaves):
+@pytest.fixture(scope="module")
+def local_model():
     X, y = steps()
-    return RFRBoostRegressor(features=("bumps",), random_state=0).fit(X, y), X, y
+    model = with_sizes(RFRBoostRegressor(features=("bumps",), random_state=0), SMALL_LEAVES)
+    return model.fit(X, y), X, y
 
 
 def test_a_model_of_leaves_learns_what_is_local(local_model):
@@ -236,10 +230,10 @@ def test_in_pytorch_it_is_the_same_and_comes_back(local_model):
     np.testing.assert_allclose(predicted, model.predict(X), atol=1e-5)
 
 
-def test_classes_are_told_apart_in_leaves(small_leaves):
+def test_classes_are_told_apart_in_leaves():
     X, y = steps()
     labels = np.where(y > 0, "up", "down")
-    model = RFRBoostClassifier(random_state=0).fit(X, labels)
+    model = with_sizes(RFRBoostClassifier(random_state=0), SMALL_LEAVES).fit(X, labels)
     assert model.oof_score_ > 0.85
     assert np.isfinite(model.predict_proba(X)).all()
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.random import default_rng
 from scipy.optimize import minimize_scalar
 
-from rfrboost._model.loss import LINKS, Link, Loss, robust_spread, weighted_quantile
+from rfrboost._model.loss import LINKS, Link, Loss
 from rfrboost._model.losses import (
     BUILT_IN,
     BinaryLogLoss,
@@ -21,6 +21,8 @@ from rfrboost._model.losses import (
     is_built_in,
     loss_names,
     named_loss,
+    robust_spread,
+    weighted_quantile,
 )
 from rfrboost._paper.line_search import minimize_convex
 

@@ -19,13 +19,14 @@ import sys
 import numpy as np
 import rfrboost
 model = rfrboost.load(sys.argv[1])
+predict = getattr(model, "decision_function", model.predict)
 X = np.load(sys.argv[2])
-np.savez(sys.argv[3], raw=model._raw(X), phi=model.transform(X), few=model._raw(X[:300]))
+np.savez(sys.argv[3], all=predict(X), phi=model.transform(X), few=predict(X[:300]))
 """
 
 
 def predicted(folder, threads: int) -> dict[str, np.ndarray]:
-    """What another process with so many BLAS threads makes of the saved model and rows."""
+    """What another process with this number of BLAS threads predicts by the saved model."""
     out = folder / f"{threads}.npz"
     paths = [folder / "model.rfrboost", folder / "X.npy", out]
     env = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
@@ -39,25 +40,28 @@ def predicted(folder, threads: int) -> dict[str, np.ndarray]:
 def test_a_loaded_model_predicts_the_same_bits_on_any_number_of_threads(tmp_path, task, n_layers):
     X, y = make_friedman1(3 * PREDICT_ROWS + 17, n_features=30, random_state=0)
     if task == "regression":
-        model = RFRBoostRegressor(n_layers, n_bags=2, max_seconds=2, random_state=0)
+        model = RFRBoostRegressor(n_layers, random_state=0)
     else:
-        model = RFRBoostClassifier(n_layers, n_bags=2, max_seconds=2, random_state=0)
+        model = RFRBoostClassifier(n_layers, random_state=0)
         y = np.digitize(y, [10, 18])
+    if n_layers == "auto":
+        model.set_params(n_bags=2, max_seconds=2)
     model.fit(X[:600], y[:600])
     model.save(tmp_path / "model.rfrboost")
     np.save(tmp_path / "X.npy", X)
-    here = {"raw": model._raw(X), "phi": model.transform(X), "few": model._raw(X[:300])}
+    predict = getattr(model, "decision_function", model.predict)
+    here = {"all": predict(X), "phi": model.transform(X), "few": predict(X[:300])}
     for threads in (1, 2):
         there = predicted(tmp_path, threads)
         assert all(np.array_equal(here[name], there[name]) for name in here)
 
 
-def test_blocks_come_out_in_order_and_errors_come_through():
-    blocks = [slice(i, i + 1) for i in range(7)]
+def test_results_come_in_order_and_errors_are_raised():
+    slices = [slice(i, i + 1) for i in range(7)]
     with threadpool_limits(2, user_api="blas"):
-        assert side_by_side(lambda rows: rows.start, blocks) == list(range(7))
+        assert side_by_side(lambda rows: rows.start, slices) == list(range(7))
         with pytest.raises(ZeroDivisionError):
-            side_by_side(lambda rows: 1 // rows.start, blocks)
+            side_by_side(lambda rows: 1 // rows.start, slices)
 
 
 def test_callers_that_overlap_leave_the_number_of_threads_as_it_was():
@@ -78,12 +82,12 @@ def test_callers_that_overlap_leave_the_number_of_threads_as_it_was():
 @pytest.mark.parametrize("n", [300, 2100])
 @pytest.mark.parametrize("estimator", [RFRBoostRegressor, RFRBoostClassifier])
 def test_a_fit_is_the_same_on_any_number_of_threads(estimator, n):
-    """To the bit, whether members have draws of their own or share them."""
+    """To the bit, whether each member draws its own features or all share them."""
     X, y = make_friedman1(n, n_features=6, random_state=0)
     y = y if estimator is RFRBoostRegressor else np.digitize(y, [10, 18])
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
             model = estimator(features=("swim", "bumps"), n_bags=3, random_state=0).fit(X, y)
-        found.append(model._raw(X[:200]))
+        found.append(getattr(model, "decision_function", model.predict)(X[:200]))
     np.testing.assert_array_equal(*found)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from model_zoo import CLASSIFIERS, REGRESSORS, classification, regression
 from numpy.random import default_rng
 from sklearn.base import clone
+from small_sizes import clone_with_sizes, with_sizes
 from threadpoolctl import threadpool_limits
 
-import rfrboost._rows.chunks as rows_module
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
+from rfrboost._numerics.sizes import Sizes
 from rfrboost._paper.boost import centered_rows
-from rfrboost._rows.chunks import Chunk as Rows
-from rfrboost._rows.chunks import InMemory
-from rfrboost._rows.draw import ContentOrder, RunOrder
+from rfrboost._rows.chunks import Chunk, InMemory
+from rfrboost._rows.draw import ContentOrder, PartOrder
 
 ALL = {
     **{f"regressor-{k}": m for k, m in REGRESSORS.items()},
@@ -106,16 +106,13 @@ def test_a_shift_of_x_changes_nothing(fitted):
     np.testing.assert_allclose(output(shifted, X + 1000.0), output(model, X), rtol=1e-4, atol=1e-5)
 
 
-def test_blocks_threads_and_layout_change_nothing_beyond_rounding(fitted, monkeypatch):
+def test_batches_threads_and_layout_change_nothing_beyond_rounding(fitted):
     model, X, y = fitted
     expected = output(model, X)
-    for block, kept in ((7, 2**29), (64, 0), (1000, 5000)):
-        monkeypatch.setattr(rows_module, "BLOCK_ROWS", block)
-        monkeypatch.setattr(rows_module, "KEPT_BYTES", kept)
-        np.testing.assert_allclose(
-            output(clone(model).fit(X, y), X), expected, rtol=1e-6, atol=1e-7
-        )
-    monkeypatch.undo()
+    for batch_rows, cached_bytes in ((7, 2**29), (64, 0), (1000, 5000)):
+        sizes = Sizes(batch_rows=batch_rows, cached_bytes=cached_bytes)
+        other = clone_with_sizes(model, sizes).fit(X, y)
+        np.testing.assert_allclose(output(other, X), expected, rtol=1e-6, atol=1e-7)
     with threadpool_limits(2):
         np.testing.assert_allclose(
             output(clone(model).fit(X, y), X), expected, rtol=1e-6, atol=1e-7
@@ -213,22 +210,22 @@ def test_outputs_are_fitted_together(name):
 
 def test_sample_splitting_fits_every_layer_on_rows_of_its_own(monkeypatch):
     fitted, drawn = {}, {}
-    blocks, draw = Rows.fitting_blocks, RunOrder.draw
+    batches, draw = Chunk.fitting_batches, PartOrder.draw
 
-    def spy_blocks(self):
-        seen = list(blocks(self))
+    def spy_batches(self):
+        seen = batches(self)
         fitted.setdefault(self.part, set()).update(
-            i for b in seen for i in range(len(self.y))[b.rows]
+            i for rows, _ in seen for i in range(rows.start, rows.stop)
         )
-        return iter(seen)
+        return seen
 
     def spy_draw(self, size, rng):
         index = draw(self, size, rng)
         drawn.setdefault(self.rows.part, set()).update(index.tolist())
         return index
 
-    monkeypatch.setattr(Rows, "fitting_blocks", spy_blocks)
-    monkeypatch.setattr(RunOrder, "draw", spy_draw)
+    monkeypatch.setattr(Chunk, "fitting_batches", spy_batches)
+    monkeypatch.setattr(PartOrder, "draw", spy_draw)
     X, y = regression(403)
     model = RFRBoostRegressor(4, n_features=20, sample_splitting=True, random_state=0).fit(X, y)
     assert [len(fitted[part]) for part in range(4)] == [100] * 4
@@ -290,17 +287,18 @@ def test_rows_are_drawn_by_content_and_weight(n, columns, seed):
     drawn = []
     for X, Y, W in ((x, y, w.astype(float)), (repeated_x, repeated_y, None)):
         chunks = InMemory(X, Y, W)
-        chunks.set("x", centered_rows, chunks.facts.x_mean, np.zeros(columns, bool))
+        mean = chunks.facts.x_sum / chunks.facts.weight
+        chunks.set("x", centered_rows, mean, np.zeros(columns, bool))
         index = ContentOrder(chunks, default_rng(seed)).draw(50, default_rng(seed))
         drawn.append(np.hstack([X[index], Y[index]]))
     np.testing.assert_array_equal(*drawn)
 
 
-def test_memory_does_not_hold_the_feature_matrix(monkeypatch):
+def test_memory_does_not_hold_the_feature_matrix():
     """With no room to keep features, the peak is far below n×p."""
-    monkeypatch.setattr(rows_module, "KEPT_BYTES", 0)
     X, y = regression(60_000, columns=3)
     model = RFRBoostRegressor(1, n_features=(128, 128), random_state=0)
+    with_sizes(model, Sizes(cached_bytes=0))
     tracemalloc.start()
     model.fit(X, y)
     model.predict(X)

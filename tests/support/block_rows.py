@@ -1,21 +1,20 @@
-"""What tests of row blocks share: small chunks, blocks of all sizes, data for both tasks."""
+"""Rows for tests of row blocks and Dask: small chunks, blocks of all sizes, both tasks."""
 
 from itertools import pairwise
 
 import numpy as np
 from numpy.random import default_rng
 
-#: the modules that know how long a chunk is
-CHUNKED = ("_chunks", "_order", "_streamed", "_heads")
+from rfrboost._numerics.sizes import Sizes
 
-
-def small_chunks(monkeypatch, rows: int = 64) -> None:
-    """Chunks of so many rows, so that few rows are many chunks."""
-    for module in CHUNKED:
-        monkeypatch.setattr(f"rfrboost.{module}.CHUNK_ROWS", rows)
+#: chunks of 64 rows, so that few rows are many chunks
+SMALL_CHUNKS = Sizes(chunk_rows=64)
+#: with small chunks, heads that are not searched for their last digits, which takes many passes
+SHORT_FITS = Sizes(chunk_rows=64, exact_head_entries=0, head_iterations=2)
 
 
 def regression_rows(n: int = 300, columns: int = 4, seed: int = 0):
+    """X, y and weights, a fifth of which are zero."""
     rng = default_rng(seed)
     X = rng.standard_normal((n, columns))
     X[:, 1] = np.round(X[:, 1])
@@ -24,17 +23,19 @@ def regression_rows(n: int = 300, columns: int = 4, seed: int = 0):
 
 
 def labelled_rows(classes: int, n: int = 300, seed: int = 0):
+    """X, names of trees as labels, and weights."""
     X, y, w = regression_rows(n, seed=seed)
     codes = np.argsort(np.argsort(y)) * classes // n
     return X, np.array(["ash", "beech", "cedar", "dogwood"])[codes], w
 
 
 def cut(X, y, w, sizes):
-    """Blocks of these sizes, zeros among them, and the rest."""
+    """Blocks of these sizes, which may be zero, and a last block of the remaining rows."""
     edges = np.cumsum([0, *sizes, len(y)]).clip(max=len(y))
     parts = [slice(a, b) for a, b in pairwise(edges)]
     return [(X[s], y[s]) if w is None else (X[s], y[s], w[s]) for s in parts]
 
 
 def output(model, X):
+    """Probabilities or predictions."""
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)

@@ -1,4 +1,4 @@
-"""What tests of Dask share: two worker processes, and rows cut in every way that Dask cuts them."""
+"""Dask for tests: two worker processes, and rows cut in every way that Dask cuts them."""
 
 from contextlib import contextmanager
 from itertools import pairwise
@@ -10,54 +10,66 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-#: sizes of partitions of 300 rows; the rest is the last
-SIZES = {
+#: lengths of partitions of 300 rows; the remaining rows are the last partition
+LENGTHS = {
     "even": [75, 75, 75],
     "uneven": [17, 130, 3, 1, 99],
     "one row each": [1] * 30,
     "empty ones": [0, 120, 0, 0, 80, 100],
     "one": [],
 }
-CHUNKINGS = [*SIZES, "unknown", "frame"]
+CHUNKINGS = [*LENGTHS, "unknown", "frame"]
+#: workers may take this long to start or to answer, on a busy machine
+PATIENT = {
+    "distributed.comm.timeouts.connect": "600s",
+    "distributed.comm.timeouts.tcp": "600s",
+    "distributed.scheduler.worker-ttl": "600s",
+}
 
 
 @contextmanager
 def two_workers():
     """A client of two worker processes of one thread each."""
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**options, silence_logs=50) as cluster, Client(cluster) as client:
+    with (
+        dask.config.set(PATIENT),
+        LocalCluster(**options, silence_logs=50) as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 
-def edges_of(sizes, n):
-    return np.cumsum([0, *sizes, n]).clip(max=n).tolist()
+def edges_of(lengths, n):
+    """Where partitions of these lengths begin and end among n rows."""
+    return np.cumsum([0, *lengths, n]).clip(max=n).tolist()
 
 
-def on_dask(X, y, w, sizes):
-    """Dask arrays with partitions of these sizes, and X cut across its columns too."""
-    rows = tuple(b - a for a, b in pairwise(edges_of(sizes, len(y))))
+def on_dask(X, y, w, lengths):
+    """Dask arrays with partitions of these lengths, and X cut across its columns too."""
+    rows = tuple(b - a for a, b in pairwise(edges_of(lengths, len(y))))
     arrays = ((X, (rows, (2, X.shape[1] - 2))), (y, (rows,)), (w, (rows,)))
     return tuple(None if a is None else da.from_array(a, chunks=c) for a, c in arrays)
 
 
-def frame_on_dask(frame, sizes):
-    """A Dask data frame with partitions of these sizes."""
-    parts = [frame.iloc[a:b] for a, b in pairwise(edges_of(sizes, len(frame)))]
+def frame_on_dask(frame, lengths):
+    """A Dask data frame with partitions of these lengths."""
+    parts = [frame.iloc[a:b] for a, b in pairwise(edges_of(lengths, len(frame)))]
     return dd.from_delayed([dask.delayed(part) for part in parts], meta=frame.iloc[:0])
 
 
 def named(X):
+    """A data frame with columns x0, x1, …"""
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
 
 
 def cut_as(chunking, X, y, w):
     """The same rows on Dask, cut in a way that has a name."""
     if chunking == "unknown":
-        parts = on_dask(X, y, w, SIZES["uneven"])
+        parts = on_dask(X, y, w, LENGTHS["uneven"])
         everything = da.from_array(np.ones(len(y), bool), chunks=parts[1].chunks)
         return tuple(None if a is None else a[everything] for a in parts)
     if chunking == "frame":
         weights = np.ones(len(y)) if w is None else w
-        table = frame_on_dask(named(X).assign(y=y, w=weights), SIZES["empty ones"])
+        table = frame_on_dask(named(X).assign(y=y, w=weights), LENGTHS["empty ones"])
         return table[list(named(X))], table["y"], None if w is None else table["w"]
-    return on_dask(X, y, w, SIZES[chunking])
+    return on_dask(X, y, w, LENGTHS[chunking])

@@ -1,1 +1,1 @@
-"""The automatic model: members fitted on bags of rows, stopped, stacked and calibrated by held-out rows."""
+"""The automatic model: an ensemble of members, stopped and weighted by held-out rows."""

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 from numpy.random import SeedSequence, default_rng
 
-from rfrboost._model.features import DenseFeatures
+from rfrboost._model.features import DenseFeatures, DifferentiableFeatures
 from rfrboost._model.network import Head, LowRankStep, Network, input_gradient
 from rfrboost._numerics.arrays import content_order, frozen
 from rfrboost._numerics.blas import product
@@ -22,12 +22,11 @@ from rfrboost._typing import Array, Indices
 
 # Rows, drawn by weight, at which gradients are taken.
 IMPORTANCE_ROWS = 64
-# Threads share these rows in 4 equal parts if X has at least 2**17 entries. With fewer entries,
-# threads take longer than one loop, because each call waits for Python's lock.
+
+# Threads share these rows in PARTS equal parts if X has at least SHARED_ENTRIES entries. With fewer
+# entries, threads take longer than one loop, because each call waits for Python's lock.
 PARTS = 4
-
-
-WORTHWHILE = 2**17
+SHARED_ENTRIES = 2**17
 
 
 def importances(network: Network, X: Array, w: Array | None, sources: Indices) -> Array | None:
@@ -37,7 +36,7 @@ def importances(network: Network, X: Array, w: Array | None, sources: Indices) -
     of the table each encoded column was made from. None if some features have no derivative.
     """
     maps = [m for layer in network.layers for m in layer.features.maps]
-    if not all(hasattr(m, "pullback") for m in maps):
+    if not all(isinstance(m, DifferentiableFeatures) for m in maps):
         return None
     rng = default_rng(SeedSequence(0))
     order = content_order(X, np.zeros((len(X), 1)), rng)
@@ -47,7 +46,7 @@ def importances(network: Network, X: Array, w: Array | None, sources: Indices) -
     deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
     narrow = averaged(network)
     # In parts whatever the number of threads, so that it changes no bit.
-    cut = np.split(rows, PARTS if X.size >= WORTHWHILE else 1)
+    cut = np.split(rows, PARTS if X.size >= SHARED_ENTRIES else 1)
     parts = side_by_side(lambda part: input_gradient(narrow, X[part]), cut)
     correlations = source_correlations(X, w, mean, deviation, sources)
     return gradient_shares(np.concatenate(parts), deviation, correlations)
@@ -90,8 +89,9 @@ def gradient_shares(
     moved = gradient.copy()
     for own, correlation in correlations:
         moved[:, own] = np.einsum("jk,nkd->njd", correlation, gradient[:, own])
-    shares = (gradient * moved).sum(axis=(0, 2))
-    return shares / (shares.sum() or 1.0)
+    shares: Array = (gradient * moved).sum(axis=(0, 2))
+    shares /= shares.sum() or 1.0
+    return shares
 
 
 def averaged(network: Network) -> Network:
@@ -109,6 +109,6 @@ def averaged(network: Network) -> Network:
         inward = product(step.V.T, W)
         step = LowRankStep(frozen(product(step.C, inward)), frozen(step.c @ inward), unit)
         layers.append(replace(layer, step=step))
-    initial = DenseFeatures(frozen(product(first.weights, W)), "identity")
+    initial = DenseFeatures(product(first.weights, W), "identity")
     head = Head(frozen(np.vstack([unit, np.zeros(len(unit))])))
     return Network(network.mean, initial, tuple(layers), (head,) * len(network.heads))

@@ -1,11 +1,18 @@
-"""Row blocks of a bagged fit: features computed once a draw, and Gram matrices by fold.
+"""One layer of an ensemble, for one group of members: Φ_t = Φ_{t−1} + η α A f(x).
 
-One layer of a bagged fit: features drawn for a group of members, and how each moves by them.
+Random features f are drawn once per layer for a group. Two passes over its rows follow. The first
+computes the features batch by batch and sums up Gram matrices fold by fold, from which each
+member's ridge regression of its residuals is solved: C of shape (p, columns) and c of shape
+(columns,), where the columns are d outputs for each member of the group, under each penalty. The
+second pass computes F·C + c, along which each member takes its step α. Features are kept between
+the passes as far as memory allows.
+
+How many layers there are is decided in :mod:`rfrboost._auto.members`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import product as combinations
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -14,8 +21,8 @@ from rfrboost._auto.bags import Bags
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
 from rfrboost._model.metric import DENSE_COLUMNS, InMetric, learned_metric, metric_rows
-from rfrboost._model.samplers import Sampler
-from rfrboost._numerics.arrays import frozen, largest_entry
+from rfrboost._model.samplers import Sampler, is_axis_aligned
+from rfrboost._numerics.arrays import largest_entry
 from rfrboost._numerics.blas import column_scales, product
 from rfrboost._numerics.least_squares import Moments, merged, solve
 from rfrboost._numerics.precision import bagged_dtype
@@ -24,123 +31,28 @@ from rfrboost._paper.line_search import minimize_convex, newton_step
 from rfrboost._rows.chunks import FeatureCache
 from rfrboost._typing import Array, Indices
 
-# Blocks whose moments are summed before the next ones are begun: they are p² numbers each.
-AT_ONCE = 8
+# Batches whose moments are computed before they are added up, so that the memory for them does not
+# grow with the number of rows: each is a p × p matrix, 2 MB for 512 features in double precision.
+BATCHES_AT_ONCE = 8
 
-
-class FeatureBlocks:
-    """A group's rows in blocks, and the features of the present draw on them.
-
-    Blocks of one *bucket* are summed into one Gram: a fold, or for a member that shares with
-    nobody all rows it is fitted on. Those it holds out come last and have no bucket. Blocks are
-    shared out to a ``team``, and summed in their own order.
-    """
-
-    def __init__(self, bags: Bags, group: tuple[int, ...], team: Team) -> None:
-        self.team = team
-        self.n_buckets = 1 if len(group) == 1 else len(bags.folds)
-        self.order: Indices | slice = slice(None)
-        self.blocks: list[tuple[int | None, slice]] = list(bags.blocks())
-        if len(group) == 1:
-            train, held = bags.training(group[0]), np.r_[bags.folds[group[0]]]
-            self.order = np.concatenate([train, held])
-            batch_rows = bags.sizes.batch_rows
-            ends = [(0, 0, len(train)), (None, len(train), len(self.order))]
-            self.blocks = [
-                (bucket, slice(i, min(i + batch_rows, stop)))
-                for bucket, start, stop in ends
-                for i in range(start, stop, batch_rows)
-            ]
-        self.x = bags.x[self.order]
-        self.cache = FeatureCache(bags.sizes.cached_bytes)
-
-    def first_pass(self, features: FeatureMap, R: Array, w: Array) -> list[Moments]:
-        """Compute the features and their moments with R (n, columns), a bucket each."""
-        R, w = R[self.order], w[self.order]
-        weighted = not (w == 1).all()
-
-        def moments(s: slice) -> Moments:
-            own = Moments(features.width, R.shape[1], rr=False)
-            own.add(self._features(features, s), R[s], w[s] if weighted else None)
-            return own
-
-        buckets: dict[int, Moments] = {}
-        summed = [(bucket, s) for bucket, s in self.blocks if bucket is not None]
-        for i in range(0, len(summed), AT_ONCE):
-            some = summed[i : i + AT_ONCE]
-            parts = list(self.team(moments, [s for _, s in some]))
-            for (bucket, _), part in zip(some, parts, strict=True):
-                if bucket in buckets:
-                    buckets[bucket].take(part)
-                else:
-                    buckets[bucket] = part
-        return [buckets[bucket] for bucket in range(self.n_buckets)]
-
-    def second_pass(self, features: FeatureMap, C: Array) -> Array:
-        """F·C for all rows, in the order of the bags."""
-        moved, C = np.empty((len(self.x), C.shape[1]), order="F"), C.astype(features.dtype)
-
-        def move(s: slice) -> None:
-            moved[s] = product(self._features(features, s), C)
-
-        list(self.team(move, [s for _, s in self.blocks]))
-        if isinstance(self.order, slice):
-            return moved
-        back = np.empty_like(moved)
-        back[self.order] = moved
-        return back
-
-    def _features(self, features: FeatureMap, s: slice) -> Array:
-        """The features of a batch, kept for the second pass as far as there is room."""
-        return self.cache.features(
-            features, (s.start, s.stop), lambda out: features(self.x[s], out)
-        )
-
-
-class BucketGrams:
-    """Ridge regressions that leave out one bucket each."""
-
-    def __init__(self, buckets: list[Moments], team: Team) -> None:
-        self.buckets, self.team = buckets, team
-
-    def solve(
-        self, n_members: int, penalties: tuple[float, ...], single: bool = False
-    ) -> tuple[Array, Array]:
-        """C and c, a column for each of R's: penalty by penalty, member by member."""
-        width = len(self.buckets[0].r)
-        C, c = np.empty((len(self.buckets[0].f), width)), np.empty(width)
-        columns = np.arange(width).reshape(len(penalties), n_members, -1)
-
-        def fit(member: int) -> None:
-            sums = self._without(member)
-            sums.center()
-            for penalty, own in zip(penalties, columns[:, member], strict=True):
-                C[:, own] = solve(sums.ff, sums.weight * penalty, sums.fr[:, own], single)
-                c[own] = (sums.r[own] - np.einsum("i,ij->j", sums.f, C[:, own])) / sums.weight
-
-        list(self.team(fit, range(n_members)))
-        return C, c
-
-    def _without(self, member: int) -> Moments:
-        """The moments of all buckets but a member's own, if there is more than one."""
-        if len(self.buckets) == 1:
-            return self.buckets[0]
-        return merged(bucket for k, bucket in enumerate(self.buckets) if k != member)
-
-
-# Layers that only begin to find out which inputs matter.
+# Number of layers that are drawn by Settings.first. While these are fitted, little is known of
+# which inputs matter.
 FIRST_LAYERS = 3
 
-
-# The longest step, in units of the regression's own.
-LONGEST = 64.0
+# The largest step length α. One is the full step of the regression; where a loss has hardly any
+# curvature along the move, the best α may be many times that, or infinite.
+LONGEST_STEP = 64.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a bagged fit is told: the most layers, η, p, the penalties tried and the samplers.
+    """The settings of one family of boosted members.
 
-    ``first`` draws the first few layers, ``sampler`` the others.
+    ``n_layers`` is the largest number of layers, ``learning_rate`` is η, and ``n_features`` is p.
+    Models under each of ``penalties`` are boosted side by side on shared features, each with its
+    own predictions. ``first`` draws the features of the first ``FIRST_LAYERS`` layers, ``sampler``
+    those of all others. With ``learns_metric`` features are drawn in a distance metric learned from
+    the layers before.
     """
 
     n_layers: int
@@ -153,171 +65,297 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """One draw's share of a layer: its features, and C and c for the members that share it.
+class GroupLayer:
+    """A layer of the members of a group: they move by F·C + c, d columns for each member.
 
-    ``length`` is their mean α.
+    Unlike the C and c of the regression, these include α and η; ``step_length`` is the mean α.
     """
 
     group: tuple[int, ...]
-    features: DenseFeatures
+    features: FeatureMap
     C: Array
     c: Array
-    length: float = 1.0
+    step_length: float
 
 
-@dataclass
-class Drawer:
-    """Draws the features of one group, in the metric its own layers suggest."""
+class GroupFeatures:
+    """The rows of a group in batches, and the features of the present layer on them.
 
-    group: tuple[int, ...]
-    settings: Settings
-    blocks: FeatureBlocks
-    probes: Array
-    slope: Array
-    L: Array
-    rng: Generator
-    team: Team
-    single_entries: int
-    drawn: int = 0
-    learned: bool = False
+    Batches are summed up fold by fold; each batch carries the index of its sum, None for held-out
+    rows that belong to no sum. A group of several members has a sum for each fold. A member that
+    draws alone has one sum only, of all rows it is fitted on, and the rows it holds out come last.
+    Batches are computed by a ``team`` of threads but added up in their order, so that the number of
+    threads changes no bit.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(self, bags: Bags, group: tuple[int, ...], team: Team) -> None:
+        self.team = team
+        self.n_sums = len(bags.folds)
+        self.order: Indices | slice = slice(None)
+        self.batches: list[tuple[int | None, slice]] = list(bags.batches())
+        if len(group) == 1:
+            train = bags.seen[group]
+            held = np.r_[bags.folds[group[0]]]
+            batch_rows = bags.sizes.batch_rows
+            self.n_sums = 1
+            self.order = np.concatenate([train, held])
+            ends = [(0, 0, len(train)), (None, len(train), len(self.order))]
+            self.batches = [
+                (index, slice(i, min(i + batch_rows, stop)))
+                for index, start, stop in ends
+                for i in range(start, stop, batch_rows)
+            ]
+        self.x = bags.x[self.order]
+        self.cache = FeatureCache(bags.sizes.cached_bytes)
+
+    def first_pass(self, features: FeatureMap, R: Array, w: Array) -> list[Moments]:
+        """Compute the features, and their moments with R (n, columns): one sum for each fold."""
+        R = R[self.order]
+        w = w[self.order]
+        weighted = not (w == 1).all()
+
+        def moments(s: slice) -> Moments:
+            own = Moments(features.width, R.shape[1], rr=False)
+            own.add(self._features(features, s), R[s], w[s] if weighted else None)
+            return own
+
+        sums: dict[int, Moments] = {}
+        fitted = [(index, s) for index, s in self.batches if index is not None]
+        for i in range(0, len(fitted), BATCHES_AT_ONCE):
+            some = fitted[i : i + BATCHES_AT_ONCE]
+            parts = list(self.team(moments, [s for _, s in some]))
+            for (index, _), part in zip(some, parts, strict=True):
+                if index in sums:
+                    sums[index].take(part)
+                else:
+                    sums[index] = part
+        return [sums[index] for index in range(self.n_sums)]
+
+    def second_pass(self, features: FeatureMap, C: Array) -> Array:
+        """F·C for all rows, held-out rows included, in the order of the bags."""
+        moves = np.empty((len(self.x), C.shape[1]), order="F")
+        C = C.astype(features.dtype)
+
+        def move(s: slice) -> None:
+            moves[s] = product(self._features(features, s), C)
+
+        list(self.team(move, [s for _, s in self.batches]))
+        if isinstance(self.order, slice):
+            return moves
+        in_order = np.empty_like(moves)
+        in_order[self.order] = moves
+        return in_order
+
+    def _features(self, features: FeatureMap, s: slice) -> Array:
+        """The features of a batch, from the cache if they are there."""
+        return self.cache.features(features, (s.start, s.stop), partial(features, self.x[s]))
+
+
+class GroupDraws:
+    """Draws the features of one group, in the distance metric that its own layers suggest.
+
+    ``L`` is that metric: (D, D), or its diagonal (D,) for more than ``DENSE_COLUMNS`` columns. It
+    is learned from ``gradients`` (probes, D, d): the summed input gradients of the layers so far,
+    each under the penalty that led at the time, averaged over members, at ``probes``. These are
+    rows drawn with replacement.
+    """
+
+    def __init__(
+        self,
         bags: Bags,
         group: tuple[int, ...],
         settings: Settings,
         rng: Generator,
         team: Team,
-    ) -> "Drawer":
+    ) -> None:
         D = bags.x.shape[1] - 1
-        seen = bags.seen(group)
+        seen = bags.seen[group]
         n_probes = min(metric_rows(bags.y.shape[1]), len(seen))
-        probes = bags.x[bags.draw(seen, n_probes, rng)]
-        L = np.eye(D) if D <= DENSE_COLUMNS else np.ones(D)
-        blocks = FeatureBlocks(bags, group, team)
-        slope = np.zeros((len(probes), D, 1))
-        single = bags.sizes.single_precision_entries
-        return cls(group, settings, blocks, probes, slope, L, rng, team, single)
+        self.group = group
+        self.settings = settings
+        self.rng = rng
+        self.team = team
+        self.probes = bags.x[bags.draw(seen, n_probes, rng)]
+        self.gradients = np.zeros((len(self.probes), D, 1))
+        self.L: Array = np.eye(D) if D <= DENSE_COLUMNS else np.ones(D)
+        self.rows = GroupFeatures(bags, group, team)
+        self.largest_input = largest_entry(bags.x)
+        self.single_precision_entries = bags.sizes.single_precision_entries
+        self.n_drawn = 0
+        self.learned = False
 
-    def draw(self, bags: Bags, targets: Array) -> DenseFeatures:
-        """Features for these targets (n, d)."""
-        early, p = self.drawn < FIRST_LAYERS, self.settings.n_features
+    def draw(self, bags: Bags, targets: Array) -> FeatureMap:
+        """Draw features for these residuals, ``targets`` (n, d)."""
+        p = self.settings.n_features
+        early = self.n_drawn < FIRST_LAYERS
         sampler = self.settings.first if early else self.settings.sampler
-        self.drawn += 1
+        self.n_drawn += 1
+        rows = bags.draw(bags.seen[self.group], sampler.n_rows(p), self.rng)
         if self.learned:
-            turns = not getattr(sampler, "axis_aligned", False)
-            sampler = InMetric(sampler, self.L if turns else column_scales(self.L))
-        rows = bags.draw(bags.seen(self.group), sampler.n_rows(p), self.rng)
-        drawn: Any = sampler.sample(bags.x[rows, :-1], targets[rows], p, self.rng)
-        return drawn
+            # Axis-aligned samplers take only a scale for each column, because a full metric would
+            # mix columns.
+            L = column_scales(self.L) if is_axis_aligned(sampler) else self.L
+            sampler = InMetric(sampler, L)
+        return sampler.sample(bags.x[rows, :-1], targets[rows], p, self.rng)
 
-    def in_single(self, features: DenseFeatures) -> bool:
-        """Whether slopes and factorisations are in single precision too: where that pays.
+    def in_single(self, features: FeatureMap) -> bool:
+        """Whether input gradients and factorisations are in single precision, as the features are.
 
-        Rounding decides which pairs are drawn next; small tables are spared it, so that the order
-        of their rows does not matter.
+        Single-precision rounding depends on the order of the rows and can change which row pairs
+        the sampler draws, so only large fits, where it pays, accept that.
         """
-        worthwhile = len(self.blocks.x) * features.width >= self.single_entries
+        worthwhile = len(self.rows.x) * features.width >= self.single_precision_entries
         return bool(worthwhile and features.dtype == np.float32)
 
-    def learn(self, piece: Piece) -> None:
+    def learn_metric(self, layer: GroupLayer) -> None:
         """Add a layer's input gradients, averaged over members, at the probes; renew the metric.
 
-        Features without a derivative say nothing about it.
+        Only :class:`DenseFeatures` have the weights and slopes that a metric is learned from.
         """
-        if not (self.settings.learns_metric and hasattr(piece.features, "slopes")):
+        features = layer.features
+        if not (self.settings.learns_metric and isinstance(features, DenseFeatures)):
             return
-        d = piece.C.shape[1] // len(self.group)
-        C = piece.C.reshape(len(piece.C), len(self.group), d).mean(axis=1)
-        dtype = np.dtype(np.float32 if self.in_single(piece.features) else np.float64)
-        slopes = piece.features.slopes(self.probes.astype(dtype, copy=False))
-        directions, C = piece.features.weights[:-1].T.astype(dtype), C.astype(dtype)
+        d = layer.C.shape[1] // len(self.group)
+        C = layer.C.reshape(len(layer.C), len(self.group), d).mean(axis=1)
+        dtype = np.dtype(np.float32 if self.in_single(features) else np.float64)
+        slopes = features.slopes(self.probes.astype(dtype, copy=False))
+        directions = features.weights[:-1].T.astype(dtype)
+        C = C.astype(dtype)
         room = slopes if d == 1 else np.empty_like(slopes)
         added = [product(np.multiply(slopes, C[:, j], out=room), directions) for j in range(d)]
-        self.slope = self.slope + np.stack(added, axis=2)
-        self.L, self.learned = learned_metric(self.slope), True
+        self.gradients = self.gradients + np.stack(added, axis=2)
+        self.L = learned_metric(self.gradients)
+        self.learned = True
 
 
-def fit_piece(
+def fit_group_layer(
     bags: Bags,
     penalties: tuple[float, ...],
     raws: list[Array],
     lead: int,
     loss: Loss,
-    drawer: Drawer,
-) -> list[Piece]:
-    """Draw features for a group, and move the predictions under every penalty along their fit."""
-    group, begin = drawer.group, drawer.drawn == 0
-    features = drawer.draw(bags, residuals(bags, raws[lead], group, loss))
+    draws: GroupDraws,
+    previous: GroupLayer | None,
+) -> list[GroupLayer]:
+    """Draw features for a group, fit them under each penalty, and move the predictions.
+
+    ``raws`` are the predictions (n, members, d) under each penalty, which are changed in place.
+    Features are drawn for the residuals of ``raws[lead]``, in a metric that is renewed by the
+    ``previous`` layer under that penalty (None before the first). Returns a layer for each penalty.
+    """
+    group = draws.group
+    if previous is not None:
+        draws.learn_metric(previous)
+    features = draws.draw(bags, residuals(bags, raws[lead], group, loss))
     dtype = bagged_dtype(min(penalties), features.width, features.bound)
-    features = features.astype(dtype, largest_entry(bags.x))
-    # At the beginning all penalties have the same predictions to go on from.
-    every = list(combinations(raws[:1] if begin else raws, group))
-    R = list(drawer.team(lambda both: member_residuals(bags, both[0], both[1], loss), every))
-    buckets = drawer.blocks.first_pass(features, np.concatenate(R, axis=1), bags.w)
-    if begin:
-        for bucket in buckets:
-            bucket.repeat(len(raws))
-    grams = BucketGrams(buckets, drawer.team)
-    C, c = grams.solve(len(group), penalties, single=drawer.in_single(features))
-    moves = drawer.blocks.second_pass(features, C) + c
-    cut = np.split(np.arange(C.shape[1]), len(raws))
-    return [
-        move(bags, raw, Piece(group, features, C[:, i], c[i]), moves[:, i], loss, drawer)
-        for raw, i in zip(raws, cut, strict=True)
-    ]
+    features = features.astype(dtype, draws.largest_input)
+    # Before the first layer the predictions under all penalties are equal, and so are residuals.
+    pairs = list(combinations(raws[:1] if previous is None else raws, group))
+    R = list(draws.team(lambda pair: member_residuals(bags, pair[0], pair[1], loss), pairs))
+    sums = draws.rows.first_pass(features, np.concatenate(R, axis=1), bags.w)
+    d = raws[0].shape[2]
+    columns = np.arange(len(pairs) * d).reshape(-1, len(group), d)
+    columns = np.broadcast_to(columns, (len(penalties), len(group), d))
+    C, c = solve_members(sums, columns, penalties, draws.team, draws.in_single(features))
+    moves = draws.rows.second_pass(features, C) + c
+    layers = []
+    for i, raw in enumerate(raws):
+        own = slice(i * len(group) * d, (i + 1) * len(group) * d)
+        steps = take_steps(bags, raw, moves[:, own], loss, draws)
+        length = float(steps.mean()) / draws.settings.learning_rate
+        layers.append(GroupLayer(group, features, C[:, own] * steps, c[own] * steps, length))
+    return layers
 
 
 def residuals(bags: Bags, raw: Array, group: tuple[int, ...], loss: Loss) -> Array:
-    """What the draw should explain: for a group the held-out residuals, else a member's own."""
+    """Negative gradients (n, d) that features are drawn for.
+
+    They are taken at its own predictions for a lone member, at out-of-fold predictions for a group.
+    """
     if len(group) == 1:
         return -loss.gradient(raw[:, group[0]], bags.y)
     mean = raw.mean(axis=1)
-    mean[bags.held_out()] = bags.out_of_fold(raw)
+    mean[bags.held_out] = bags.out_of_fold(raw)
     return -loss.gradient(mean, bags.y)
 
 
 def member_residuals(bags: Bags, raw: Array, member: int, loss: Loss) -> Array:
-    """A member's negative gradients; 0 on rows that it holds out."""
+    """The negative gradients of a member's predictions.
+
+    They are 0 for the rows that it holds out (its sums leave them out anyway).
+    """
     R = -loss.gradient(raw[:, member], bags.y)
     R[bags.folds[member]] = 0.0
     return R
 
 
-def move(bags: Bags, raw: Array, piece: Piece, moves: Array, loss: Loss, drawer: Drawer) -> Piece:
-    """Let every member go along its own fit; the piece with its step in it."""
-    d = moves.shape[1] // len(piece.group)
-    factors = np.empty(moves.shape[1])
+def solve_members(
+    sums: list[Moments],
+    columns: Indices,
+    penalties: tuple[float, ...],
+    team: Team,
+    single: bool = False,
+) -> tuple[Array, Array]:
+    """The ridge regressions of all members, each without the sum of the fold it holds out.
 
-    def go(i: int) -> None:
-        columns, k = slice(i * d, (i + 1) * d), piece.group[i]
-        alpha = step_length(bags, k, raw[:, k], moves[:, columns], loss)
-        factors[columns] = alpha * drawer.settings.learning_rate
-        raw[:, k] += factors[columns] * moves[:, columns]
+    ``columns`` (penalties, members, d) are the columns of R that each of them is fitted to.
+    Returns C (p, penalties·members·d) and c, with columns in the same order. If there is one sum
+    only it is that of a lone member, and is used whole (and centred in place).
+    """
+    C = np.empty((len(sums[0].f), columns.size))
+    c = np.empty(columns.size)
+    fitted = np.arange(columns.size).reshape(columns.shape)
 
-    list(drawer.team(go, range(len(piece.group))))
-    length = float(factors.mean()) / drawer.settings.learning_rate
-    return replace(piece, C=frozen(piece.C * factors), c=frozen(piece.c * factors), length=length)
+    def fit(member: int) -> None:
+        others = (own for k, own in enumerate(sums) if k != member)
+        moments = sums[0] if len(sums) == 1 else merged(others)
+        moments.center()
+        problems = zip(penalties, columns[:, member], fitted[:, member], strict=True)
+        for penalty, r, own in problems:
+            C[:, own] = solve(moments.ff, moments.weight * penalty, moments.fr[:, r], single)
+            explained = np.einsum("i,ij->j", moments.f, C[:, own])
+            c[own] = (moments.r[r] - explained) / moments.weight
+
+    list(team(fit, range(columns.shape[1])))
+    return C, c
+
+
+def take_steps(bags: Bags, raw: Array, moves: Array, loss: Loss, draws: GroupDraws) -> Array:
+    """Move each member's predictions by η·α times its ``moves``; returns η·α for every column."""
+    d = moves.shape[1] // len(draws.group)
+    steps = np.empty(moves.shape[1])
+
+    def take_step(i: int) -> None:
+        k = draws.group[i]
+        own = slice(i * d, (i + 1) * d)
+        alpha = step_length(bags, k, raw[:, k], moves[:, own], loss)
+        steps[own] = alpha * draws.settings.learning_rate
+        raw[:, k] += steps[own] * moves[:, own]
+
+    list(draws.team(take_step, range(len(draws.group))))
+    return steps
 
 
 def step_length(bags: Bags, member: int, raw: Array, moves: Array, loss: Loss) -> float:
-    """α ≈ argmin Σ w·l(raw + α·move, y) over the rows the member is fitted on.
+    """α ≈ argmin Σ w·l(raw + α·moves, y) over the rows that the member is fitted on.
 
-    With a log-loss, whose curvature is everywhere and bounded, one Newton step comes near enough.
-    Elsewhere it may not: Huber's loss and the pinball loss have their curvature in a few rows
-    only, and Poisson's grows exponentially.
+    α is 1 for squared error. For the log loss, whose curvature is bounded and nowhere zero, it is
+    one Newton step. For all other losses it is searched for, because a Newton step may be far off:
+    Huber's loss and the pinball loss have curvature in few rows only, and that of Poisson's loss
+    grows exponentially.
     """
     if loss.quadratic:
         return 1.0
     train = bags.training(member)
-    raw, y, w, moves = raw[train], bags.y[train], bags.w[train], moves[train]
+    raw = raw[train]
+    y = bags.y[train]
+    w = bags.w[train]
+    moves = moves[train]
 
     def derivatives(alpha: float) -> tuple[float, float]:
         slope, curvature = loss.slope_and_curvature(raw + alpha * moves, y, moves)
         return float(w @ slope), float(w @ curvature)
 
     if not loss.least_squares or loss.degree is not None:
-        return min(minimize_convex(derivatives), LONGEST)
-    return newton_step(derivatives, LONGEST)
+        return min(minimize_convex(derivatives), LONGEST_STEP)
+    return newton_step(derivatives, LONGEST_STEP)

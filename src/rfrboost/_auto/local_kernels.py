@@ -1,116 +1,125 @@
-"""Kernel members where rows are many: a kernel machine of its own in every leaf."""
+"""Kernel members where rows are many: one kernel machine for each leaf of a tree.
+
+The time of a kernel machine grows faster than the square of its rows. Rows are therefore cut into
+leaves of at most ``Sizes.most_centres`` rows, each of which is fitted by itself
+(:mod:`rfrboost._auto.kernel`). A prediction uses the bumps of the row's own leaf only. Under a time
+limit leaves are made smaller. Up to ``Sizes.most_centres`` rows one kernel machine of all rows is
+affordable, and this module is not needed.
+"""
 
 from copy import deepcopy
-from dataclasses import replace
 from math import ceil, isinf, log2
 from time import perf_counter
+from typing import cast
 
 import numpy as np
 from numpy.random import Generator
 
 from rfrboost._auto.bags import Bags
-from rfrboost._auto.kernel import MOST_CENTRES, KernelFit, KernelPiece, fit_kernel
+from rfrboost._auto.kernel import KernelFit, KernelLayer, fit_kernel
 from rfrboost._auto.members import Run
+from rfrboost._model.bumps import Bumps
 from rfrboost._model.leaves import Leaf, LocalSums, Splits, grow
 from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array, Indices
 
-# Held-out rows that a leaf needs of every member, to choose its settings by.
-FEWEST_HELD_OUT = 50
+# Under a time limit the most rows of a leaf are divided by the first of these numbers with which
+# all leaves can be fitted in time, or else by the last.
+DIVISORS = (1, 2, 4, 8)
 
+# Number of leaves that are fitted to measure how long a leaf takes, and how many times fewer rows
+# they have than the largest leaf, so that measuring takes little of the time.
+TRIALS = 4
+TRIAL_DIVISOR = 4
 
-# Where time is limited, leaves may be so many times smaller.
-SMALLER = (1, 2, 4, 8)
-
-
-# So many leaves, of so many times fewer rows than the largest, are fitted to see how long it takes.
-TRIALS, TRIAL_SMALLER = 4, 4
-
-
-# How much longer it may take than they say. The cost of a leaf goes with the square of its rows.
+# Factor on the estimated time, for safety: the estimate grows with the square of a leaf's rows,
+# while factorisations grow with their cube.
 MARGIN = 1.5
 
 
-def fit_bumps(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run) -> KernelFit | None:
-    """Members of bumps: one kernel machine, or one a leaf; None when time runs out on the way."""
-    if len(bags.seen(bags.groups[0])) <= MOST_CENTRES:
-        return fit_kernel(bags, metrics, rng, run)
+def fit_local_kernels(
+    bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run
+) -> KernelFit | None:
+    """Fit a kernel machine in every leaf; None if the deadline passes meanwhile.
+
+    If there are too few held-out rows for leaves, one kernel machine is fitted on a sample of
+    centres.
+    """
     L = metrics[0]
-    most = MOST_CENTRES if isinf(run.left()) else affordable_rows(bags, L, rng, run)
-    splits, parts = leaves_of(bags, L, most, rng)
+    most = bags.sizes.most_centres
+    most_rows = most if isinf(run.deadline) else affordable_rows(bags, L, rng, run)
+    splits, parts = leaves_of(bags, L, most_rows, rng)
     if splits.n_leaves == 1:
         return fit_kernel(bags, metrics, rng, run)
     present = [i for i, rows in enumerate(parts) if len(rows)]
-    alone = replace(run, team=map)
-    own = dict(zip(present, rng.spawn(len(present)), strict=True))
-    held = np.zeros(bags.y.shape)
+    generators = dict(zip(present, rng.spawn(len(present)), strict=True))
+    held_out = np.zeros(bags.y.shape)
 
     def fit(i: int) -> KernelFit | None:
-        leaf = leaf_bags(bags, parts[i])
-        fitted = fit_kernel(leaf, (L,), own[i], alone) if run.more_time() else None
+        if perf_counter() >= run.deadline:
+            return None
+        leaf = bags.restricted(parts[i])
+        fitted = fit_kernel(leaf, (L,), generators[i], on_one_thread(run))
         if fitted is not None:
-            held[parts[i][leaf.held_out()]] = fitted.out_of_fold
+            held_out[parts[i][leaf.held_out]] = fitted.out_of_fold
         return fitted
 
-    fits = dict(zip(present, run.team(fit, present), strict=True))
-    if any(fit is None for fit in fits.values()):
-        return None
+    leaves = {}
+    for i, fitted in zip(present, list(run.team(fit, present)), strict=True):
+        if fitted is None:
+            return None
+        layer = fitted.layers[0]
+        leaves[i] = Leaf(cast(Bumps, layer.features), frozen(layer.C), frozen(layer.c))
+    # A leaf that no row fell into is given the kernel machine of the nearest leaf in the tree.
     nearest = [min(present, key=lambda j: abs(j - i)) for i in range(splits.n_leaves)]
-    own_sums = {i: leaf_of(fits[i].pieces[0]) for i in present}
-    sums = LocalSums(splits, tuple(own_sums[i] for i in nearest))
-    unit = frozen(np.eye(sums.width))
-    piece = KernelPiece(bags.members, sums, unit, frozen(np.zeros(sums.width)))
-    return KernelFit((piece,), held[bags.held_out()])
+    sums = LocalSums(splits, tuple(leaves[i] for i in nearest))
+    layer = KernelLayer(bags.members, sums, np.eye(sums.width), np.zeros(sums.width))
+    return KernelFit((layer,), held_out[bags.held_out])
 
 
-def leaves_of(bags: Bags, L: Array, most: int, rng: Generator) -> tuple[Splits, list[Indices]]:
-    """Leaves of at most so many rows, and the rows of each; larger ones, perhaps one, where
-    held-out rows would be too few to choose the settings of each."""
-    X, seen = bags.x[:, :-1], bags.seen(bags.groups[0])
+def leaves_of(bags: Bags, L: Array, most_rows: int, rng: Generator) -> tuple[Splits, list[Indices]]:
+    """A tree with leaves of at most ``most_rows`` rows, and the rows of each leaf.
+
+    Settings are chosen in each leaf by its held-out rows. Leaves are therefore made larger, in the
+    end one leaf of all rows, while some leaf has fewer than ``Sizes.leaf_held_out_rows`` of some
+    member.
+    """
+    X = bags.x[:, :-1]
+    seen = bags.seen[bags.groups[0]]
     while True:
-        splits = grow(X[seen], L, most, rng)
+        splits = grow(X[seen], L, most_rows, rng)
         where = splits(X)
         parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
         held_out = [np.bincount(where[bags.folds[k]], minlength=len(parts)) for k in bags.members]
         present = [len(rows) > 0 for rows in parts]
-        if splits.n_leaves == 1 or np.min(held_out, axis=0)[present].min() >= FEWEST_HELD_OUT:
+        fewest = np.min(held_out, axis=0)[present].min()
+        if splits.n_leaves == 1 or fewest >= bags.sizes.leaf_held_out_rows:
             return splits, parts
-        most *= 2
+        most_rows *= 2
 
 
 def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int:
-    """The largest leaves that there is time for."""
-    n, m, alone = len(bags.y), MOST_CENTRES // TRIAL_SMALLER, replace(run, team=map)
-    # Another generator, so that a limit which is far away changes nothing.
+    """The most rows of a leaf such that all leaves are fitted before the deadline."""
+    n = len(bags.y)
+    most = bags.sizes.most_centres
+    m = most // TRIAL_DIVISOR
+    # A copy of the generator, so that a limit which is far away changes nothing.
     own = deepcopy(rng)
-    trials = [leaf_bags(bags, np.sort(own.permutation(n)[:m])) for _ in range(TRIALS)]
+    trials = [bags.restricted(np.sort(own.permutation(n)[:m])) for _ in range(TRIALS)]
     began = perf_counter()
+    alone = on_one_thread(run)
     list(run.team(lambda leaf: fit_kernel(leaf, (L,), deepcopy(own), alone), trials))
-    seconds = MARGIN * (perf_counter() - began) / TRIALS
+    ended = perf_counter()
+    seconds = MARGIN * (ended - began) / TRIALS
 
-    def cost(most: int) -> float:
-        leaves = 2 ** ceil(log2(n / most))
-        return leaves * seconds * (n / leaves / m) ** 2
+    def cost(rows: int) -> float:
+        leaves = 2 ** ceil(log2(n / rows))
+        return float(leaves * seconds * (n / leaves / m) ** 2)
 
-    sizes = [MOST_CENTRES // smaller for smaller in SMALLER]
-    return next((most for most in sizes if cost(most) <= run.left()), sizes[-1])
-
-
-def leaf_of(piece: KernelPiece) -> Leaf:
-    """A kernel machine as a leaf of many."""
-    return Leaf(piece.features, piece.C, frozen(piece.c))
+    sizes = [most // divisor for divisor in DIVISORS]
+    return next((rows for rows in sizes if cost(rows) <= run.deadline - ended), sizes[-1])
 
 
-def leaf_bags(bags: Bags, rows: Indices) -> Bags:
-    """The same folds and members on some of the rows, which are in order."""
-    edges = [np.searchsorted(rows, [fold.start, fold.stop]) for fold in bags.folds]
-    return Bags(
-        x=bags.x[rows],
-        y=np.asfortranarray(bags.y[rows]),
-        w=bags.w[rows],
-        folds=tuple(slice(int(a), int(b)) for a, b in edges),
-        members=bags.members,
-        groups=(bags.members,),
-        origin=np.arange(len(rows)),
-        sizes=bags.sizes,
-    )
+def on_one_thread(run: Run) -> Run:
+    """The run of one leaf: leaves are shared out to threads, so that none is left for it."""
+    return Run(map, map, map, run.deadline, None)

@@ -1,23 +1,29 @@
-"""Boosting all members of a bagged fit side by side: Algorithm 2 in the space of predictions.
+"""Boosting all members of an ensemble together: Algorithm 2 of the paper, in prediction space.
+
+Rows are cut into folds, as in cross-validation. A bag is all folds but one; rows are not drawn with
+replacement. A member is the model that is fitted on a bag, and it holds out the fold left out.
 
 Φ is the members' raw predictions themselves, so that the head is the identity and a layer is
-Φ_t = Φ_{t−1} + η α_t A_t f_t(x): regress the negative gradient of the loss on random features of
-x, and go along the fit by a step that lowers the loss. Members that share a draw share its Gram
-matrices: that of a member is the sum over all folds but its own. Several penalties go side by side
-on the same features, each with its own predictions; how many layers each of them keeps is decided
-by the loss on the rows that members hold out.
+Φ_t = Φ_{t−1} + η α_t A_t f_t(x): regress the negative gradient of the loss on random features of x,
+and move along the fit by a step that lowers the loss. (A_t and its intercept are C and c in
+:mod:`rfrboost._auto.layer`.) Members of a group share a draw of features and its Gram matrices: the
+Gram matrix of a member is the sum over all folds but the one it holds out. A model is boosted for
+each of several ridge penalties, all on the same features. How many layers are kept under each
+penalty is decided by the loss on held-out rows.
+
+Predictions of all members are arrays (n, members, d). One layer is in
+:mod:`rfrboost._auto.layer`; this module decides how many there are.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from operator import attrgetter
 from time import perf_counter
 
 import numpy as np
 from numpy.random import Generator
 
 from rfrboost._auto.bags import Bags
-from rfrboost._auto.layer import Drawer, Piece, Settings, fit_piece
+from rfrboost._auto.layer import GroupDraws, GroupLayer, Settings, fit_group_layer
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
 from rfrboost._numerics.threads import Team
@@ -27,32 +33,37 @@ from rfrboost._typing import Array
 
 @dataclass(frozen=True)
 class Run:
-    """How a fit is carried out: by whom, in how many seconds, and who is told of every layer."""
+    """The threads that a fit uses, its time limit, and a function that is told of its layers.
+
+    ``team`` is for work outside groups, ``across_groups`` for one task per group, ``within_group``
+    for the tasks of one group. A team must not be used from inside its own tasks, so that one of
+    the last two is plain ``map``. ``deadline`` is the time after which no further layer is begun, a
+    reading of ``time.perf_counter`` in seconds. ``watch`` is a function that is called with the
+    record of the best penalty's layer after each round, or None.
+    """
 
     team: Team
-    left: Callable[[], float]
-    watch: Watch
-
-    def more_time(self) -> bool:
-        """Whether there are seconds left."""
-        return self.left() > 0
-
-    def over_groups(self, bags: Bags) -> tuple[Team, Team]:
-        """Who shares out groups, and who the work within one: a team is not asked twice."""
-        return (self.team, map) if len(bags.groups) > 1 else (map, self.team)
+    across_groups: Team
+    within_group: Team
+    deadline: float
+    watch: Watch | None
 
 
 @dataclass(frozen=True)
 class Boosted:
-    """The layers kept under a penalty, what they predict for held-out rows and how well, and the
-    metric that every group had when the last of them was drawn."""
+    """The layers kept under one penalty, each a layer for every group.
 
-    layers: tuple[tuple[Piece, ...], ...]
+    ``out_of_fold`` are their predictions for held-out rows and ``loss`` is the mean loss of these;
+    ``metrics`` are the distance metrics L (see :class:`~rfrboost._auto.layer.GroupDraws`) in which
+    each group drew the last of the layers.
+    """
+
+    layers: tuple[tuple[GroupLayer, ...], ...]
     out_of_fold: Array
     loss: float
     metrics: tuple[Array, ...]
     penalty: float
-    rounds: tuple[LayerRecord, ...]
+    records: tuple[LayerRecord, ...]
 
 
 @dataclass(eq=False)
@@ -64,24 +75,29 @@ class Candidate:
     loss: float
     best: Boosted
     stopping: Stopping
-    layers: list[tuple[Piece, ...]] = field(default_factory=list)
-    rounds: list[LayerRecord] = field(default_factory=list)
+    layers: list[tuple[GroupLayer, ...]] = field(default_factory=list)
+    records: list[LayerRecord] = field(default_factory=list)
 
-    def grow(self, layer: tuple[Piece, ...], record: LayerRecord) -> None:
-        """Take in a layer that has moved the predictions already."""
+    def add(self, layer: tuple[GroupLayer, ...], record: LayerRecord) -> None:
+        """Add a layer by which the predictions have been moved already."""
         self.layers.append(layer)
-        self.rounds.append(record)
+        self.records.append(record)
         self.loss = record.loss
 
     def judge(self, bags: Bags, metrics: tuple[Array, ...]) -> None:
-        """Keep the layers so far, if they are the best yet."""
+        """Keep the layers so far if their loss is the best yet by more than IMPROVEMENT."""
         if self.stopping.improves(self.loss, len(self.layers)):
-            layers, rounds = tuple(self.layers), tuple(self.rounds)
-            oof = bags.out_of_fold(self.raw)
-            self.best = Boosted(layers, oof, self.loss, metrics, self.penalty, rounds)
+            self.best = Boosted(
+                layers=tuple(self.layers),
+                out_of_fold=bags.out_of_fold(self.raw),
+                loss=self.loss,
+                metrics=metrics,
+                penalty=self.penalty,
+                records=tuple(self.records),
+            )
 
-    def goes_on(self, enough: float) -> bool:
-        """Whether another layer may still help."""
+    def may_improve(self, enough: float) -> bool:
+        """Whether another layer may still help; a loss of ``enough`` needs no improvement."""
         return not self.stopping.stalled(len(self.layers)) and self.best.loss > enough
 
 
@@ -93,73 +109,101 @@ def boost_members(
     rng: Generator,
     run: Run,
 ) -> list[Boosted]:
-    """Boost from ``start`` (n, members, d), each penalty until its held-out loss stops falling.
+    """Boost from predictions ``start`` (n, members, d), under all penalties side by side.
 
-    The results are sorted by that loss; at least one is there, perhaps without layers.
+    Layers are added under each penalty until its held-out loss has stalled
+    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough. At least one layer is tried,
+    even after the deadline. Returns a :class:`Boosted` for each penalty that lowered the held-out
+    loss by more than ``stopping.IMPROVEMENT``, best first; if none did, one without layers.
     """
-    across, within = run.over_groups(bags)
-    drawers = [
-        Drawer.of(bags, group, settings, own, within)
+    groups = [
+        GroupDraws(bags, group, settings, own, run.within_group)
         for group, own in zip(bags.groups, rng.spawn(len(bags.groups)), strict=True)
     ]
-    began = held_out_loss(bags, start, loss)
-    nothing = Boosted(
-        (), bags.out_of_fold(start), began, tuple(d.L for d in drawers), settings.penalties[0], ()
+    start_loss = held_out_loss(bags, start, loss)
+    without_layers = Boosted(
+        layers=(),
+        out_of_fold=bags.out_of_fold(start),
+        loss=start_loss,
+        metrics=tuple(group.L for group in groups),
+        penalty=settings.penalties[0],
+        records=(),
     )
     everyone = [
-        Candidate(penalty, start.copy(), began, nothing, Stopping(began))
+        Candidate(penalty, start.copy(), start_loss, without_layers, Stopping(start_loss))
         for penalty in settings.penalties
     ]
-    candidates, leader = everyone, everyone[0]
+    candidates = everyone
+    leader = everyone[0]
     enough = loss.enough * constant_loss(bags, loss)
 
     for _ in range(settings.n_layers):
-        clock = perf_counter()
-        penalties = tuple(candidate.penalty for candidate in candidates)
-        raws, lead = [candidate.raw for candidate in candidates], candidates.index(leader)
-        pieces = list(across(partial(fit_piece, bags, penalties, raws, lead, loss), drawers))
-        seconds = perf_counter() - clock
-        metrics = tuple(drawer.L for drawer in drawers)
-        for candidate, layer in zip(candidates, zip(*pieces, strict=True), strict=True):
-            candidate.grow(layer, record_of(bags, candidate, layer, loss, seconds))
+        began = perf_counter()
+        layers = next_layers(bags, candidates, leader, loss, groups, run)
+        seconds = perf_counter() - began
+        metrics = tuple(group.L for group in groups)
+        for candidate, layer in zip(candidates, layers, strict=True):
+            candidate.add(layer, record_of(bags, candidate, layer, loss, seconds))
             candidate.judge(bags, metrics)
-        run.watch(min(candidates, key=held_out).rounds[-1])
-        candidates = [candidate for candidate in candidates if candidate.goes_on(enough)]
-        if not candidates or not run.more_time():
+        if run.watch is not None:
+            run.watch(min(candidates, key=attrgetter("loss")).records[-1])
+        candidates = [candidate for candidate in candidates if candidate.may_improve(enough)]
+        if not candidates or perf_counter() >= run.deadline:
             break
-        leader = min(candidates, key=held_out)
-        pairs = zip(drawers, leader.layers[-1], strict=True)
-        list(across(lambda both: both[0].learn(both[1]), pairs))
-    helped = [candidate.best for candidate in everyone if candidate.best.layers]
-    return sorted(helped, key=held_out) or [nothing]
+        leader = min(candidates, key=attrgetter("loss"))
+    improved = [candidate.best for candidate in everyone if candidate.best.layers]
+    return sorted(improved, key=attrgetter("loss")) or [without_layers]
 
 
-def held_out(judged: "Candidate | Boosted") -> float:
-    """What to compare by."""
-    return judged.loss
+def next_layers(
+    bags: Bags,
+    candidates: list[Candidate],
+    leader: Candidate,
+    loss: Loss,
+    groups: list[GroupDraws],
+    run: Run,
+) -> list[tuple[GroupLayer, ...]]:
+    """Fit another layer for all groups, and move the predictions of all candidates by it.
+
+    Features are drawn for the residuals of the ``leader``, and shared by all candidates. Returns a
+    layer for each candidate.
+    """
+    penalties = tuple(candidate.penalty for candidate in candidates)
+    raws = [candidate.raw for candidate in candidates]
+    lead = candidates.index(leader)
+    previous = leader.layers[-1] if leader.layers else (None,) * len(groups)
+
+    def fit(pair: tuple[GroupDraws, GroupLayer | None]) -> list[GroupLayer]:
+        return fit_group_layer(bags, penalties, raws, lead, loss, *pair)
+
+    by_group = run.across_groups(fit, zip(groups, previous, strict=True))
+    return list(zip(*by_group, strict=True))
 
 
 def held_out_loss(bags: Bags, raw: Array, loss: Loss) -> float:
-    """The weighted mean of the loss over held-out rows."""
-    rows = bags.held_out()
+    """The weighted mean of the loss over held-out rows; infinite where it is not a number."""
+    rows = bags.held_out
     values = loss.value(bags.out_of_fold(raw), bags.y[rows])
     mean = float(bags.w[rows] @ values / bags.w[rows].sum())
     return mean if np.isfinite(mean) else np.inf
 
 
 def constant_loss(bags: Bags, loss: Loss) -> float:
-    """What the best constant would lose on average, the least there is to gain from."""
+    """The weighted mean of |l| for the constant prediction ``loss.start``.
+
+    It is the scale that other losses are compared to.
+    """
     b = loss.start(bags.y, bags.w)
     return float(bags.w @ np.abs(loss.value(np.tile(b, (len(bags.y), 1)), bags.y)) / bags.w.sum())
 
 
 def record_of(
-    bags: Bags, candidate: Candidate, layer: tuple[Piece, ...], loss: Loss, seconds: float
+    bags: Bags, candidate: Candidate, layer: tuple[GroupLayer, ...], loss: Loss, seconds: float
 ) -> LayerRecord:
-    """What a layer just fitted did to held-out rows; a step is as long as its members' mean."""
-    rows = bags.held_out()
+    """The record of a layer just fitted: loss and gradient on held-out rows, mean step length."""
+    rows = bags.held_out
     gradient = loss.gradient(bags.out_of_fold(candidate.raw), bags.y[rows])
     norm = float(np.sqrt(bags.w[rows] @ np.square(gradient).sum(axis=1) / bags.w[rows].sum()))
-    length = float(np.mean([piece.length for piece in layer]))
+    length = float(np.mean([of_group.step_length for of_group in layer]))
     mean = held_out_loss(bags, candidate.raw, loss)
     return LayerRecord(len(candidate.layers) + 1, mean, length, norm, seconds)

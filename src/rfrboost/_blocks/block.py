@@ -1,18 +1,18 @@
-"""A block of rows as a user hands it in, what errors call it, and some of its rows."""
+"""A block of rows as a user hands it in: with a name for error messages, and how to cut it."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-#: rows that are read at a time where nobody says
+# Rows that are read at a time unless the user says otherwise: the length of a chunk.
 BLOCK_ROWS = 65_536
 
 
-class LabelledBlock(NamedTuple):
-    """Rows X, targets y, and weights w or None."""
+class NamedBlock(NamedTuple):
+    """Rows X, their targets y and weights w (or None), and what errors call the block."""
 
-    label: str
+    name: str
     X: Any
     y: Any
     w: Any
@@ -21,7 +21,7 @@ class LabelledBlock(NamedTuple):
 def rows_of(X: Any, rows: slice) -> Any:
     """Some rows of a data frame, a sparse matrix or an array.
 
-    Those of an array are copied: a view would keep all of it, and a memory map's pages too.
+    Rows of an array are copied: a view would keep the whole array, or a memory map's pages, alive.
     """
     if hasattr(X, "iloc"):
         return X.iloc[rows].copy()

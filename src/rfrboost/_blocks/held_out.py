@@ -1,4 +1,8 @@
-"""Rows that a streamed fit holds out, and what they say about when to stop."""
+"""Rows that a large fit holds out while it reads them, and early stopping by their loss.
+
+For fits of rows that are not in memory: which rows are held out is decided row by row, from a
+row's content, so that it depends neither on the blocks that rows come in nor on their order.
+"""
 
 from time import perf_counter
 
@@ -12,17 +16,22 @@ from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._paper.stopping import FEWEST_LAYERS, Stopping
 from rfrboost._typing import Array
 
-SHARE, MOST_ROWS = 0.1, 10_000
-
-
-# Decides, with a row's content, whether it is held out; not part of any model's randomness.
+# The share of the rows that is held out, and about how many rows at most: the mean loss of 10,000
+# rows has a standard error of one percent of the standard deviation of a single row's loss, and
+# they fit into memory.
+SHARE = 0.1
+MOST_ROWS = 10_000
+# The seed of the projection that decides, by a row's content, whether it is held out. It is fixed,
+# so that models of all seeds are stopped by the same rows.
 SEED = 0
 
 
 class HeldOutRows:
-    """Takes rows out of blocks as they pass: about a tenth, and never many more than 10,000.
+    """Takes the held-out rows out of each block.
 
-    Which ones depends on their content: rows are the same whatever blocks they come in.
+    These are about SHARE of all rows, or about MOST_ROWS if that is fewer. ``n_rows`` is the number
+    of all rows. After the first complete reading through this object, X, y and w are the held-out
+    rows; y is afterwards replaced by the targets in the units of the fit, or by class columns.
     """
 
     def __init__(self, n_rows: int) -> None:
@@ -30,70 +39,77 @@ class HeldOutRows:
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was kept."""
+        """Forget the rows held out so far, before the rows are read again from the start."""
         self.complete = False
         self._parts: list[tuple[Array, Array, Array]] = []
 
     def split(
-        self, X: Array, y: Array, w: Array | None, content: Array
+        self, X: Array, y: Array, w: Array | None, target_code: Array
     ) -> tuple[Array, Array, Array | None]:
-        """The rows that are fitted; the others are kept, if that has not been done before.
+        """The rows of a block to fit; the others are kept until the first reading is complete.
 
-        ``content`` is the targets in numbers that are the same wherever a row is.
+        ``target_code`` are numbers (m, k) computed from a row's target alone; X and these are
+        hashed together.
         """
-        direction = default_rng(SEED).standard_normal(X.shape[1] + content.shape[1])
-        held = hashed(projection(np.hstack([X, content]), direction)) < self.share
+        direction = default_rng(SEED).standard_normal(X.shape[1] + target_code.shape[1])
+        held = hashed(projection(np.hstack([X, target_code]), direction)) < self.share
         if not self.complete:
             weights = np.ones(len(y)) if w is None else w
             self._parts.append((X[held], y[held], weights[held]))
         return X[~held], y[~held], None if w is None else w[~held]
 
     def close(self) -> None:
-        """All rows have passed."""
+        """Put together what was held out, once all rows have been read."""
         if not self.complete:
             self.X, self.y, self.w = (np.concatenate(a) for a in zip(*self._parts, strict=True))
-            self._parts, self.complete = [], True
+            self._parts = []
+            self.complete = True
 
 
-class Judge:
-    """Asked after every layer whether another one may help, as in an ensemble; and whether there
-    is time for it."""
+class HeldOutStopping:
+    """Early stopping of :func:`rfrboost._paper.boost.boost` by held-out rows, and by time.
+
+    Called with the network so far, it says whether another layer may be added. ``max_seconds``
+    counts from the making of this object, so reading the rows is not included. ``phi`` is Φ, the
+    representation, of the held-out rows; it is kept from call to call.
+    """
 
     def __init__(self, held: HeldOutRows, loss: Loss, max_seconds: float | None) -> None:
-        self.held, self.loss = held, loss
+        self.held = held
+        self.loss = loss
         self.deadline = np.inf if max_seconds is None else perf_counter() + max_seconds
         self.n_layers = -1
         self.stopping = Stopping()
 
     def __call__(self, network: Network) -> bool:
-        more = perf_counter() < self.deadline
+        in_time = perf_counter() < self.deadline
         if not len(self.held.y):
-            # Nothing to go by: as many layers as would not be judged anyhow.
+            # No row was held out: fit FEWEST_LAYERS layers, if time allows, and keep them.
             self.stopping.best_layers = len(network.layers)
-            return more and len(network.layers) < FEWEST_LAYERS
-        self._catch_up(network)
+            return in_time and len(network.layers) < FEWEST_LAYERS
+        self._advance(network)
         losses = self.loss.value(network.heads[-1](self.phi), self.held.y)
         mean = float(self.held.w @ losses / self.held.w.sum())
         self.stopping.improves(mean, self.n_layers)
-        return more and not self.stopping.stalled(self.n_layers)
+        return in_time and not self.stopping.stalled(self.n_layers)
 
     def kept(self, network: Network) -> Network:
-        """The layers that helped."""
+        """The network with the layers up to the best held-out loss."""
         if len(network.layers) > self.n_layers:
             self(network)
         t = self.stopping.best_layers
         return Network(network.mean, network.initial, network.layers[:t], network.heads[: t + 1])
 
-    def _catch_up(self, network: Network) -> None:
-        """Bring the held-out rows' Φ to the network's last layer."""
+    def _advance(self, network: Network) -> None:
+        """Compute Φ of the held-out rows after the network's last layer."""
         if self.n_layers < 0:
             self.x = centered(self.held.X, network.mean)
             self.phi = network.start(self.x)
         for layer in network.layers[max(self.n_layers, 0) :]:
             for begin in range(0, len(self.x), BATCH_ROWS):
-                s = slice(begin, begin + BATCH_ROWS)
-                shape = (len(self.x[s]), layer.features.width)
+                rows = slice(begin, begin + BATCH_ROWS)
+                shape = (len(self.x[rows]), layer.features.width)
                 F = np.empty(shape, layer.features.dtype, order="F")
-                layer.features(self.phi[s], self.x[s], F)
-                layer.advance(self.phi[s], layer.step.outputs(F))
+                layer.features(self.phi[rows], self.x[rows], F)
+                layer.advance(self.phi[rows], layer.step.outputs(F))
         self.n_layers = len(network.layers)

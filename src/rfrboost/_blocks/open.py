@@ -1,36 +1,26 @@
-"""From row blocks to the chunks that a fit asks for its sums."""
+"""From row blocks to chunks, the form in which a fit takes its rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, Protocol
 
 import numpy as np
 
-from rfrboost._blocks.reader import BlockArrays, LabelledArrays
-from rfrboost._blocks.row_blocks import RowBlocks
+from rfrboost._blocks.reader import BlockArrays
 from rfrboost._numerics.sizes import SIZES, Sizes
-from rfrboost._rows.chunks import Chunk, Chunks, Facts
+from rfrboost._rows.chunks import NEGLIGIBLE_WEIGHT, Chunk
 from rfrboost._rows.spill import Spill
 from rfrboost._rows.streamed import Streamed
-from rfrboost._rows.targets import NEGLIGIBLE_WEIGHT, TargetScale, coded
 from rfrboost._typing import Array
 
 
-class DescribedChunks(Chunks, Protocol):
-    """Chunks whose facts can be replaced, as coded targets have others than labels."""
-
-    facts: Facts
-
-
 @contextmanager
-def opened(source: BlockArrays, sizes: Sizes = SIZES) -> Iterator[Streamed]:
-    """All rows of the source, read once and checked; what is spilled is gone in the end."""
+def open_blocks(source: BlockArrays, sizes: Sizes = SIZES) -> Iterator[Streamed]:
+    """All rows of the source in chunks, read once and checked; temporary files end with it."""
     spill = Spill(source.blocks.spill_dir, source.blocks.disk_budget)
     with spill.open_files:
         chunks = Streamed(source, spill, sizes)
         if source.weighted:
-            # A power of two, so that equal weights of any size give the same bits.
+            # Divided by a power of two, so that equal weights of any size give the same bits.
             exponent = int(np.frexp(source.largest_weight)[1])
             least = float(np.ldexp(NEGLIGIBLE_WEIGHT, exponent))
             if source.smallest_weight <= least:
@@ -45,48 +35,3 @@ def scaled_weights(chunk: Chunk, exponent: int) -> Array:
     """Weights times a power of two."""
     assert chunk.w is not None
     return np.ldexp(chunk.w, exponent)
-
-
-def shrunk_targets(chunk: Chunk, scale: TargetScale) -> Array:
-    """Targets in the units of the fit."""
-    return scale.shrink(chunk.y)
-
-
-def coded_labels(chunk: Chunk, places: np.ndarray, n_classes: int) -> Array:
-    """Numbers of labels, as they turned up, as columns of zeros and ones by sorted classes."""
-    return coded(places[chunk.y[:, 0].astype(np.intp)], n_classes)
-
-
-def extremes(facts: Facts) -> Array:
-    """Two rows of targets with the least and the largest of every column."""
-    return np.vstack([facts.y_low, facts.y_high])
-
-
-def set_classes(chunks: DescribedChunks, source: LabelledArrays) -> np.ndarray:
-    """Turn labels into columns of zeros and ones; returns the classes, sorted."""
-    classes, places = source.classes()
-    k = 1 if len(classes) == 2 else len(classes)
-    chunks.set("y", coded_labels, places, len(classes))
-    chunks.facts = replace(chunks.facts, y_low=np.zeros(k), y_high=np.ones(k))
-    if source.held is not None:
-        source.held.y = coded(places[source.held.y[:, 0].astype(np.intp)], len(classes))
-    return classes
-
-
-def check_blocks(estimator: Any, *others: Any) -> None:
-    """Refuse what cannot go with row blocks."""
-    if any(other is not None for other in others):
-        raise ValueError(
-            "RowBlocks hold the targets and weights themselves: call fit(blocks), without y, "
-            "sample_weight, X_val or y_val."
-        )
-    if getattr(estimator, "sample_splitting", False):
-        raise ValueError(
-            "sample_splitting shuffles all rows, which must be in memory for that: pass arrays "
-            "instead of RowBlocks, or set sample_splitting=False."
-        )
-
-
-def is_blocks(X: Any) -> bool:
-    """Whether X is row blocks."""
-    return isinstance(X, RowBlocks)

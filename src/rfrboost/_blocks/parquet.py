@@ -7,15 +7,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rfrboost._blocks.block import BLOCK_ROWS, LabelledBlock
+from rfrboost._blocks.block import BLOCK_ROWS, NamedBlock
 from rfrboost._tables.encoder import differences
 
-#: how pandas stores the numbers of rows, which say nothing about them
+# The column in which pandas stores an index without a name: row numbers, which predict nothing.
 UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def parquet() -> ModuleType:
-    """pyarrow's reader, with pandas to hand blocks on, or an ImportError that says what to do."""
+    """pyarrow's reader, or an ImportError that says what to install; pandas holds the blocks."""
     try:
         import pandas  # noqa: F401
         import pyarrow.parquet
@@ -24,12 +24,16 @@ def parquet() -> ModuleType:
             "Parquet files and Arrow datasets need pandas and pyarrow: "
             "pip install 'rfrboost[parquet]'."
         ) from error
-    return pyarrow.parquet
+    reader: ModuleType = pyarrow.parquet
+    return reader
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns are X, which are predicted, and which one holds weights."""
+    """Which columns are X, which are targets, and which one holds weights.
+
+    ``single`` says that the target was given by its name, so that y has one axis.
+    """
 
     columns: list[str]
     targets: list[str]
@@ -41,41 +45,47 @@ class Roles:
         """All columns that are read."""
         return [*self.columns, *self.targets, *([self.weight] if self.weight else [])]
 
-    def block(self, label: str, batch: Any) -> LabelledBlock:
-        """A batch of these columns as a block."""
-        # What pandas wrote as its index is a column like any other.
+    def block(self, name: str, batch: Any) -> NamedBlock:
+        """An Arrow batch of these columns as a block."""
+        # A column that pandas used as its index is a column like any other.
         frame = batch.to_pandas(ignore_metadata=True)
         y = frame[self.targets[0]] if self.single else frame[self.targets]
         w = frame[self.weight] if self.weight else None
-        return LabelledBlock(label, frame[self.columns], y, w)
+        return NamedBlock(name, frame[self.columns], y, w)
 
 
 def roles(
     present: list[str],
-    label: str,
+    name_of_table: str,
     target: str | Sequence[str],
     weight: str | None,
     columns: Sequence[str] | None,
 ) -> Roles:
-    """The roles of the columns that are present, or a ValueError that names those that are not."""
+    """The roles of the columns that are present, or a ValueError that names a column at fault."""
     targets = [target] if isinstance(target, str) else list(target)
     other = {*targets, weight}
     present = [name for name in present if name in other or not UNNAMED_INDEX.fullmatch(name)]
     chosen = [name for name in present if name not in other] if columns is None else list(columns)
     if not targets or not chosen:
-        raise ValueError(f"{label} needs at least one column of X and one target.")
+        raise ValueError(f"{name_of_table} needs at least one column of X and one target.")
     found = Roles(chosen, targets, isinstance(target, str), weight)
     lacking = [name for name in found.all if name not in present]
     if lacking:
-        raise ValueError(f"{label}: {differences(lacking, [])}. It has {', '.join(present)}.")
+        what = differences(lacking, [])
+        raise ValueError(f"{name_of_table}: {what}. It has {', '.join(present)}.")
     twice = [name for name in found.all if found.all.count(name) > 1]
     if twice:
-        raise ValueError(f"Column {twice[0]!r} cannot be two of X, target and weight at once.")
+        raise ValueError(
+            f"Column {twice[0]!r} cannot be two of X, target and weight at once: name it once."
+        )
     return found
 
 
 class ParquetBlocks:
-    """Files, one after the other; all must have the columns that are read, of the same types."""
+    """Blocks of Parquet files, one file after the other.
+
+    All files must have the columns that are read, with the types that they have in the first.
+    """
 
     def __init__(
         self,
@@ -93,7 +103,7 @@ class ParquetBlocks:
         self.all_columns = columns is None
 
     def open(self, path: Path) -> Any:
-        """A file, or an OSError that names it."""
+        """A Parquet file, or an OSError that names it."""
         try:
             return self.reader.ParquetFile(path)
         except FileNotFoundError as error:
@@ -101,16 +111,16 @@ class ParquetBlocks:
         except (OSError, ValueError) as error:
             raise OSError(f"{path} cannot be read as Parquet: {error}") from error
 
-    def __iter__(self) -> Iterator[LabelledBlock]:
+    def __iter__(self) -> Iterator[NamedBlock]:
         for path in self.paths:
             with self.open(path) as file:
                 self._check(path, file.schema_arrow)
                 batches = file.iter_batches(batch_size=BLOCK_ROWS, columns=self.roles.all)
-                for batch in named(str(path), batches):
+                for batch in read_to_end(str(path), batches):
                     yield self.roles.block(str(path), batch)
 
     def _check(self, path: Path, schema: Any) -> None:
-        """Refuse a file whose columns are not those of the first."""
+        """Refuse a file whose columns are not those of the first file."""
         lacking = [name for name in self.roles.all if name not in schema.names]
         known = [*self.roles.all, *filter(UNNAMED_INDEX.fullmatch, schema.names)]
         extra = [n for n in schema.names if n not in known] if self.all_columns else []
@@ -128,7 +138,7 @@ class ParquetBlocks:
 
 
 class DatasetBlocks:
-    """A dataset, batch by batch."""
+    """Blocks of an Arrow dataset, in its own order."""
 
     def __init__(
         self,
@@ -141,22 +151,22 @@ class DatasetBlocks:
         self.dataset = dataset
         self.roles = roles(dataset.schema.names, "The dataset", target, weight, columns)
 
-    def __iter__(self) -> Iterator[LabelledBlock]:
+    def __iter__(self) -> Iterator[NamedBlock]:
         batches = self.dataset.to_batches(columns=self.roles.all, batch_size=BLOCK_ROWS)
-        for number, batch in enumerate(named("The dataset", batches)):
+        for number, batch in enumerate(read_to_end("The dataset", batches)):
             yield self.roles.block(f"Batch {number} of the dataset", batch)
 
 
-def named(label: str, batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches; what goes wrong between two of them becomes an OSError that names the file."""
+def read_to_end(name: str, batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches; an error while they are read becomes an OSError that names the file."""
     try:
         yield from batches
     except (OSError, ValueError) as error:
-        raise OSError(f"{label} cannot be read to its end: {error}") from error
+        raise OSError(f"{name} cannot be read to its end: {error}") from error
 
 
 def files(paths: Iterable[Any]) -> list[Path]:
-    """The files that paths stand for, those of a folder by name."""
+    """The files at these paths; a folder stands for its .parquet files, sorted by name."""
     found: list[Path] = []
     for path in map(Path, paths):
         found += sorted(path.glob("*.parquet")) if path.is_dir() else [path]

@@ -1,4 +1,8 @@
-"""Blocks as a fit takes them: checked arrays of numbers, whatever they came as."""
+"""Row blocks as a fit takes them: checked arrays of numbers, whatever type they came as.
+
+Blocks must agree with the first one in columns, targets and whether rows have weights; an error
+names the block that does not.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d
 
-from rfrboost._blocks.block import LabelledBlock
+from rfrboost._blocks.block import NamedBlock
 from rfrboost._blocks.held_out import HeldOutRows
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._tables.encoder import Encoder, differences
@@ -18,26 +22,34 @@ from rfrboost._typing import Array
 
 
 def names_of(X: Any) -> list[str] | None:
-    """The names of a data frame's columns, if they are all text."""
+    """The names of a data frame's columns if they are all text, else None."""
     names = list(getattr(X, "columns", []))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
+def numbers(A: Any, name: str, two_axes: bool = False) -> Array:
+    """An array of finite numbers in float64, which may be empty; errors name it."""
+    checked: Array = check_array(
+        A, dtype=np.float64, ensure_2d=two_axes, input_name=name, ensure_min_samples=0
+    )
+    return checked
+
+
 @contextmanager
-def named(block: LabelledBlock) -> Iterator[None]:
-    """What is wrong in here is wrong with a block, and says so."""
+def naming(block: NamedBlock) -> Iterator[None]:
+    """Let errors that are raised inside begin with the name of the block."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{block.label}: {error}") from error
+        raise ValueError(f"{block.name}: {error}") from error
 
 
 class BlockArrays:
-    """Iterates X (m, D), y (m, k) and weights (m,) of row blocks, as float64.
+    """Iterates over row blocks as arrays X (m, D), y (m, k) and w (m,) or None, in float64.
 
-    X is taken as it is, or as its ``encoder`` writes it. ``n_columns`` and ``names`` are those of
-    the first block; every other must have the same. Rows of weight up to ``least_weight`` are as
-    good as absent, and so are those that are ``held`` out.
+    X is encoded if there is an ``encoder``. ``n_columns``, ``names`` and ``targets`` (the number of
+    columns of y) are those of the first block, and every other block must have the same. Rows of
+    weight up to ``least_weight``, and those that ``held`` takes out, are left out.
     """
 
     def __init__(
@@ -46,7 +58,9 @@ class BlockArrays:
         encoder: Encoder | None = None,
         held: HeldOutRows | None = None,
     ) -> None:
-        self.blocks, self.encoder, self.held = blocks, encoder, held
+        self.blocks = blocks
+        self.encoder = encoder
+        self.held = held
         self.n_columns: int | None = None
         self.names: list[str] | None = None
         self.targets: int | None = None
@@ -59,91 +73,98 @@ class BlockArrays:
         for block in self.blocks.labelled():
             X, y, w = self.present(*self.checked(block))
             Y = self.coded(y)
-            yield (X, Y, w) if self.held is None else self.held.split(X, Y, w, self.content(y))
+            yield (X, Y, w) if self.held is None else self.held.split(X, Y, w, self.target_code(y))
         if self.held is not None:
             self.held.close()
 
-    def checked(self, block: LabelledBlock) -> tuple[Array, np.ndarray, Array | None]:
-        """A block as arrays; errors name it."""
-        with named(block):
-            return self._arrays(block)
+    def checked(self, block: NamedBlock) -> tuple[Array, np.ndarray, Array | None]:
+        """X, y and weights of all rows of a block; errors name it."""
+        with naming(block):
+            y, w = self._targets(block)
+            return self._encoded(block.X), y, w
 
-    def beside(self, block: LabelledBlock) -> tuple[np.ndarray, Array | None]:
-        """A block's targets, of as many axes as they came with, and weights; X is not read yet."""
-        with named(block):
+    def beside(self, block: NamedBlock) -> tuple[np.ndarray, Array | None]:
+        """y, with the number of axes that it came with, and weights; X is checked but not read."""
+        with naming(block):
             y, w = self._targets(block)
         return (y[:, 0] if self.y_is_1d and y.ndim > 1 else y), w
 
     def present(
         self, X: Array, y: np.ndarray, w: Array | None
     ) -> tuple[Array, np.ndarray, Array | None]:
-        """The rows that weigh anything."""
+        """The rows whose weight counts."""
         if w is None:
             return X, y, None
         present = w > self.least_weight
         return X[present], y[present], w[present]
 
-    def _arrays(self, block: LabelledBlock) -> tuple[Array, np.ndarray, Array | None]:
-        y, w = self._targets(block)
-        return self._numbers(block.X), y, w
-
-    def _targets(self, block: LabelledBlock) -> tuple[np.ndarray, Array | None]:
+    def _targets(self, block: NamedBlock) -> tuple[np.ndarray, Array | None]:
+        """y and weights of a block, checked beside its X."""
         self._check_columns(block.X)
-        y, n_rows = self.target(block.y), np.shape(block.X)[0]
+        y = self.target(block.y)
+        n_rows = np.shape(block.X)[0]
         w = None if block.w is None else self._weights(block.w)
         if self.weighted is None:
             self.weighted = w is not None
         if self.weighted != (w is not None):
-            raise ValueError("all blocks must have weights, or none.")
+            raise ValueError("all blocks must have weights, or none of them.")
         if len({n_rows, len(y), n_rows if w is None else len(w)}) > 1:
             parts = f"X has {n_rows} rows and y {len(y)}"
             raise ValueError(parts + ("." if w is None else f", and there are {len(w)} weights."))
         return y, w
 
-    def _numbers(self, X: Any) -> Array:
+    def _encoded(self, X: Any) -> Array:
+        """X as an array of finite numbers."""
         if self.encoder is None:
-            return check_array(X, dtype=np.float64, input_name="X", ensure_min_samples=0)
+            return numbers(X, "X", two_axes=True)
         return self.encoder(X) if np.shape(X)[0] else np.empty((0, self.encoder.width))
 
     def target(self, y: Any) -> np.ndarray:
-        """The targets as numbers."""
-        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", ensure_min_samples=0)
+        """The targets of a block, checked: numbers (m, k), or labels (m,)."""
+        y = numbers(y, "y")
         if self.targets is None:
-            self.targets, self.y_is_1d = y.shape[1] if y.ndim > 1 else 1, y.ndim == 1
-        y = y[:, None] if y.ndim == 1 else y
-        if y.shape[1] != self.targets:
-            raise ValueError(f"y has {y.shape[1]} columns, but {self.targets} in the first block.")
-        return y
+            self.targets = y.shape[1] if y.ndim > 1 else 1
+            self.y_is_1d = y.ndim == 1
+        columns: np.ndarray = y[:, None] if y.ndim == 1 else y
+        if columns.shape[1] != self.targets:
+            raise ValueError(
+                f"y has {columns.shape[1]} columns, but {self.targets} in the first block."
+            )
+        return columns
 
     def coded(self, y: np.ndarray) -> Array:
-        """Targets of rows that count, as numbers."""
+        """The targets of rows that count as numbers (m, k)."""
         return y
 
-    def content(self, y: np.ndarray) -> Array:
-        """Numbers that depend on a row's target, and not on the rows before it."""
+    def target_code(self, y: np.ndarray) -> Array:
+        """Numbers (m, k) computed from a row's target alone, and not from the rows before it."""
         return y
 
     def _weights(self, w: Any) -> Array:
-        w = check_array(w, dtype=np.float64, ensure_2d=False, input_name="w", ensure_min_samples=0)
-        w = column_or_1d(w)
-        if (w < 0).any():
+        """The weights of a block, checked; notes the extremes of the positive ones."""
+        weights: Array = column_or_1d(numbers(w, "w"))
+        if (weights < 0).any():
             raise ValueError("weights must be zero or positive.")
-        self.largest_weight = max(self.largest_weight, w.max(initial=0.0))
-        self.smallest_weight = min(self.smallest_weight, w[w > 0].min(initial=np.inf))
-        return w
+        positive = weights[weights > 0]
+        self.largest_weight = max(self.largest_weight, positive.max(initial=0.0))
+        self.smallest_weight = min(self.smallest_weight, positive.min(initial=np.inf))
+        return weights
 
     def drop_below(self, least: float) -> None:
-        """Begin anew, and count rows of so little weight as absent."""
+        """Before the rows are read anew: leave out those of weight up to ``least``."""
         self.least_weight = least
         if self.held is not None:
             self.held.begin()
 
     def _check_columns(self, X: Any) -> None:
+        """Refuse an X whose columns are not those of the first block."""
         if np.ndim(X) != 2:
             raise ValueError(f"X has {np.ndim(X)} axes, not two: rows and columns.")
-        n_columns, names = np.shape(X)[1], names_of(X)
+        n_columns = np.shape(X)[1]
+        names = names_of(X)
         if self.n_columns is None:
-            self.n_columns, self.names = n_columns, names
+            self.n_columns = n_columns
+            self.names = names
             return
         if names is not None and self.names is not None and names != self.names:
             lacking = [name for name in self.names if name not in set(names)]
@@ -154,8 +175,11 @@ class BlockArrays:
             raise ValueError(f"X has {n_columns} columns, but {self.n_columns} in the first block.")
 
 
-class LabelledArrays(BlockArrays):
-    """The same with class labels of any type, which are numbered as they turn up."""
+class ClassBlockArrays(BlockArrays):
+    """Row blocks whose targets are class labels of any type.
+
+    ``coded`` numbers the labels in the order in which they are found: y is (m, 1).
+    """
 
     def __init__(
         self,
@@ -169,17 +193,22 @@ class LabelledArrays(BlockArrays):
         self.text: bool | None = None
 
     def target(self, y: Any) -> np.ndarray:
-        y = column_or_1d(y)
-        if y.dtype.kind == "f" and (not np.isfinite(y).all() or (y != np.round(y)).any()):
-            raise ValueError("y holds numbers that are no labels: missing, infinite or continuous.")
-        if y.dtype == object and any(map(is_missing, y)):
+        labels: np.ndarray = column_or_1d(y)
+        whole = labels.dtype.kind != "f" or (
+            np.isfinite(labels).all() and (labels == np.round(labels)).all()
+        )
+        if not whole:
+            raise ValueError(
+                "y holds numbers that cannot be class labels: missing, infinite or continuous."
+            )
+        if labels.dtype == object and any(map(is_missing, labels)):
             raise ValueError("y has missing labels.")
-        if len(y):
-            text = isinstance(y[0], str)
+        if len(labels):
+            text = isinstance(labels[0], str)
             if self.text not in (None, text):
                 raise ValueError("y has numbers in some blocks and text in others.")
             self.text = text
-        return y
+        return labels
 
     def coded(self, y: np.ndarray) -> Array:
         labels, codes = np.unique(y, return_inverse=True)
@@ -188,20 +217,21 @@ class LabelledArrays(BlockArrays):
             self.numbers_of[labels[k]] = len(self.numbers_of)
         if new:
             self.found.append(labels[new])
-        numbers = np.array([self.numbers_of[label] for label in labels], float)
-        return numbers[codes].reshape(-1, 1)
+        number = np.array([self.numbers_of[label] for label in labels], float)
+        return number[codes].reshape(-1, 1)
 
-    def content(self, y: np.ndarray) -> Array:
+    def target_code(self, y: np.ndarray) -> Array:
         labels, codes = np.unique(y, return_inverse=True)
         sums = [crc32(str(label).encode()) / 2.0**32 for label in labels]
         return np.array(sums, float)[codes].reshape(-1, 1)
 
     def drop_below(self, least: float) -> None:
         super().drop_below(least)
-        self.numbers_of, self.found = {}, []
+        self.numbers_of = {}
+        self.found = []
 
     def classes(self) -> tuple[np.ndarray, np.ndarray]:
-        """All labels, sorted, and the place of each number among them."""
+        """All labels, sorted, and for each number of ``coded`` its place among them."""
         labels = np.concatenate(self.found)
         classes, places = np.unique(labels, return_inverse=True)
         return classes, places

@@ -1,4 +1,7 @@
-"""Data that is read again and again, a block of rows at a time, while a model is fitted to it."""
+"""Rows in blocks, which a fit reads several times, one block at a time.
+
+For data that memory does not hold. Rows that are in memory are fitted faster as arrays.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -6,32 +9,33 @@ from typing import Any, Self
 
 import numpy as np
 
-from rfrboost._blocks.block import BLOCK_ROWS, LabelledBlock, rows_of
+from rfrboost._blocks.block import BLOCK_ROWS, NamedBlock, rows_of
 from rfrboost._blocks.parquet import DatasetBlocks, ParquetBlocks
 
-# Bytes of temporary files, unless told otherwise.
+# The most bytes of temporary files, unless the user says otherwise: room for a hundred million rows
+# of twenty columns.
 DISK_BUDGET = 16e9
 
 
 class RowBlocks:
     """Rows in blocks, for ``fit``: more of them than memory holds.
 
-    Around anything that can be iterated several times and gives ``(X, y)`` or ``(X, y, w)``: arrays
-    or data frames X of any number of rows, their targets y, and weights w. Blocks may be of any
-    size, of one row or none; what is fitted does not depend on it. Every iteration must give the
-    same rows in the same order.
+    Wraps anything that can be iterated several times and gives ``(X, y)`` or ``(X, y, w)``: arrays
+    or data frames X, their targets y, and weights w. Blocks may have any number of rows, also none;
+    the fitted model does not depend on it. Every iteration must give the same rows in the same
+    order.
 
     Parameters
     ----------
     blocks : iterable
         A list, or an object whose ``__iter__`` begins anew every time. Generators, which iterate
-        once only, are refused.
+        only once, are refused.
     spill_dir : path, default=None
-        The folder of temporary files; None is where Python puts such files. They have no names and
-        are gone when the fit ends, however it ends.
+        The folder of temporary files; None is the system's folder for them. The files have no names
+        and are gone when the fit ends, however it ends.
     disk_budget : float, default=16e9
-        How many bytes they may have together. What does not fit is read or computed again in every
-        pass over the rows, which takes longer and gives the same model.
+        The most bytes that temporary files may have together. What does not fit is read or computed
+        again in every pass over the rows, which takes longer and gives the same model.
 
     Examples
     --------
@@ -57,7 +61,7 @@ class RowBlocks:
             raise TypeError(f"RowBlocks needs an iterable of (X, y) blocks, not {blocks!r}.")
         if isinstance(blocks, Iterator):
             raise TypeError(
-                f"A {type(blocks).__name__} iterates once only, and a fit reads its rows many "
+                f"A {type(blocks).__name__} iterates once only, and a fit reads its rows several "
                 "times. Pass a list, or an object whose __iter__ begins anew every time."
             )
         if not disk_budget >= 0:
@@ -67,14 +71,14 @@ class RowBlocks:
         self.disk_budget = disk_budget
 
     def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
-        """The blocks, as (X, y, w), w being None where there are no weights."""
+        """The blocks as (X, y, w); w is None where rows have no weights."""
         for block in self.labelled():
             yield block.X, block.y, block.w
 
-    def labelled(self) -> Iterator[LabelledBlock]:
-        """The blocks, each with what errors call it."""
+    def labelled(self) -> Iterator[NamedBlock]:
+        """The blocks, each with a name for error messages."""
         for number, block in enumerate(self.blocks):
-            if isinstance(block, LabelledBlock):
+            if isinstance(block, NamedBlock):
                 yield block
                 continue
             parts = tuple(block) if isinstance(block, tuple | list) else ()
@@ -84,7 +88,7 @@ class RowBlocks:
                     f"{f' of {len(parts)}' if parts else ''}."
                 )
             X, y, w = parts if len(parts) == 3 else (*parts, None)
-            yield LabelledBlock(f"Block {number}", X, y, w)
+            yield NamedBlock(f"Block {number}", X, y, w)
 
     @classmethod
     def from_arrays(
@@ -97,7 +101,7 @@ class RowBlocks:
         spill_dir: str | Path | None = None,
         disk_budget: float = DISK_BUDGET,
     ) -> Self:
-        """Blocks of arrays, for example memory maps; data frames work too.
+        """Blocks of arrays, for example of memory maps; data frames work too.
 
         Parameters
         ----------
@@ -137,13 +141,13 @@ class RowBlocks:
         Parameters
         ----------
         paths : path, or sequence of paths
-            Files, or folders, which stand for the files ending in .parquet in them, by name.
+            Files, or folders, which stand for their .parquet files, sorted by name.
         target : str or sequence of str
             The column, or columns, to predict.
         weight : str, optional
             The column of weights.
         columns : sequence of str, optional
-            The columns of X; by default all others that the first file has.
+            The columns of X; by default all columns of the first file but target and weight.
         spill_dir, disk_budget
             As in :class:`RowBlocks`.
 
@@ -182,14 +186,15 @@ class RowBlocks:
 
 
 class Slices:
-    """Arrays, cut into blocks."""
+    """Arrays or data frames X, y and w (or None), cut into blocks of ``block_rows`` rows."""
 
     def __init__(self, X: Any, y: Any, w: Any, block_rows: int) -> None:
-        self.arrays, self.block_rows = (X, y, w), block_rows
+        self.arrays = (X, y, w)
+        self.n_rows = np.shape(X)[0]
+        self.block_rows = block_rows
 
-    def __iter__(self) -> Iterator[LabelledBlock]:
-        for first in range(0, np.shape(self.arrays[0])[0], self.block_rows):
-            rows = slice(first, first + self.block_rows)
-            stop = min(rows.stop, np.shape(self.arrays[0])[0])
-            X, y, w = (None if a is None else rows_of(a, rows) for a in self.arrays)
-            yield LabelledBlock(f"Rows {first} to {stop - 1}", X, y, w)
+    def __iter__(self) -> Iterator[NamedBlock]:
+        for first in range(0, self.n_rows, self.block_rows):
+            stop = min(first + self.block_rows, self.n_rows)
+            X, y, w = (None if a is None else rows_of(a, slice(first, stop)) for a in self.arrays)
+            yield NamedBlock(f"Rows {first} to {stop - 1}", X, y, w)

@@ -1,4 +1,7 @@
-"""A first look at row blocks: how many rows there are, and evenly spaced ones of them."""
+"""A first pass over row blocks: the number of rows, and evenly spaced rows as a sample.
+
+If the rows are few, the sample is all of them. Encoders of large tables are fitted to the sample.
+"""
 
 import sys
 from typing import Any
@@ -7,14 +10,14 @@ import numpy as np
 from scipy import sparse
 
 from rfrboost._blocks.block import rows_of
-from rfrboost._blocks.reader import BlockArrays, named
+from rfrboost._blocks.reader import BlockArrays, naming
 from rfrboost._numerics.sizes import SIZES, Sizes
 
 
-class Glance:
-    """Every ``every``-th row of some blocks, ``every`` a power of two, and how many there are.
+class BlockSample:
+    """The rows whose numbers are multiples of ``every``, and the number ``n_rows`` of all rows.
 
-    Which rows are kept depends on their numbers, not on how they are cut into blocks.
+    ``every`` is the least power of two that leaves at most ``Sizes.sampled_rows`` rows.
     """
 
     def __init__(self, source: BlockArrays, sizes: Sizes = SIZES) -> None:
@@ -26,15 +29,16 @@ class Glance:
         for block in source.blocks.labelled():
             y, w = source.beside(block)
             kind = kind or kind_of(block.X)
-            with named(block):
+            with naming(block):
                 if kind_of(block.X) != kind:
                     raise TypeError(f"X is {kind_of(block.X)}, but {kind} in the first block.")
             self._add(block.X, y, w)
 
     def _add(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> None:
-        begin, stop = -self.n_rows % self.every, len(y)
-        self.n_rows += stop
-        if begin < stop:
+        """Count the rows of a block, and keep some of them."""
+        begin = -self.n_rows % self.every
+        self.n_rows += len(y)
+        if begin < len(y):
             some = slice(begin, None, self.every)
             self._kept.append((rows_of(X, some), y[some], None if w is None else w[some]))
         while -(-self.n_rows // self.every) > self.sizes.sampled_rows:
@@ -42,8 +46,10 @@ class Glance:
             self._thin()
 
     def _thin(self) -> None:
-        """Keep every other row of those kept."""
-        kept, self._kept, number = self._kept, [], 0
+        """Drop every other row of those kept."""
+        kept = self._kept
+        self._kept = []
+        number = 0
         for X, y, w in kept:
             some = slice(number % 2, None, 2)
             number += len(y)
@@ -51,30 +57,30 @@ class Glance:
                 self._kept.append((rows_of(X, some), y[some], None if w is None else w[some]))
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """X, y and weights of the rows kept, X of the kind it came in."""
+        """X, y and weights of the rows kept; X is of the same type as in the blocks."""
         if not self._kept:
             raise ValueError("There are no rows to fit: every block is empty.")
         X, y, w = zip(*self._kept, strict=True)
-        return joined(X), np.concatenate(y), None if w[0] is None else np.concatenate(w)
+        return concatenated(X), np.concatenate(y), None if w[0] is None else np.concatenate(w)
 
 
 def library_of(frame: Any) -> str:
-    """pandas or polars."""
+    """The library that a data frame is of: "pandas" or "polars"."""
     return type(frame).__module__.partition(".")[0]
 
 
 def kind_of(X: Any) -> str:
-    """What can be put below each other."""
+    """The kind of table; tables of one kind can be concatenated."""
     if sparse.issparse(X):
         return "a sparse matrix"
     return f"a data frame of {library_of(X)}" if hasattr(X, "columns") else "an array"
 
 
-def joined(parts: tuple[Any, ...]) -> Any:
-    """Data frames of one library, sparse matrices or arrays, one below the other."""
+def concatenated(parts: tuple[Any, ...]) -> Any:
+    """Data frames of one library, sparse matrices or arrays as one table of all rows."""
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     if hasattr(parts[0], "columns"):
-        # pandas and polars alike: the library is there if its frames are.
+        # pandas and polars both have concat; the library is imported if its frames exist.
         return sys.modules[library_of(parts[0])].concat(list(parts))
     return np.concatenate(parts)

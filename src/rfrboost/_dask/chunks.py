@@ -1,17 +1,16 @@
 """Chunks of rows on the workers of a Dask cluster.
 
-What the rows of a chunk have under a name is one future. A sum is a task a chunk and a tree of
-additions; setting something is a task a chunk whose result takes the place of the one before. The
-client has the chunks' sizes and what the sums come to, and nothing that grows with the rows.
+The values of a chunk under one name are one future. A sum takes one task for each chunk and a tree
+of additions; setting a value takes one task for each chunk, whose result replaces the former value.
+The client holds the chunks' lengths and the sums, and nothing that grows with the rows.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from distributed import Future
 
-from rfrboost._dask.cluster import Call, Cluster
+from rfrboost._dask.cluster import Call, Cluster, Futures
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._numerics.threads import BLAS
 from rfrboost._rows.chunks import Chunk, FeatureCache, facts_of
@@ -26,7 +25,7 @@ class DaskChunks:
         self,
         cluster: Cluster,
         lengths: list[int],
-        fields: dict[str, list[Future]],
+        fields: dict[str, Futures],
         sizes: Sizes = SIZES,
     ) -> None:
         self.cluster = cluster
@@ -44,20 +43,21 @@ class DaskChunks:
 
     def _visited(
         self, name: str | None, function: Callable[..., Any], args: tuple[Any, ...]
-    ) -> list[Future]:
-        """What the function makes of every chunk, to be kept under a name or summed."""
+    ) -> Futures:
+        """The function's result for every chunk, to be kept under ``name`` or (None) summed."""
         call = Call(function, (name, tuple(self.fields), args, self.sizes))
         return self.cluster.map(visit, call, self.places, *self.fields.values())
 
 
 def visit(call: Call, place: tuple[int, int], *values: Any) -> Any:
-    """Put a chunk together from its values, and call the function with it."""
+    """On a worker: put a chunk together from its values, and call the function with it."""
     name, names, args, sizes = call.args
     chunk = Chunk(*place, FeatureCache(0), sizes)
     chunk.w = None
     for own, value in zip(names, values, strict=True):
-        # What is set anew may be changed in place, so that it must not be anybody else's.
+        # A function may change the value that it replaces in place; other tasks need the old one.
         setattr(chunk, own, np.array(value, order="K") if own == name else value)
-    # As many tasks as a worker has threads are at work already; and one thread rounds one way.
+    # One BLAS thread: the worker's own threads are busy with other tasks, and rounding depends on
+    # the number of threads.
     with BLAS.entered():
         return call.function(chunk, *args)

@@ -1,8 +1,8 @@
-"""Work on a Dask cluster: functions of many pieces of data, and sums of what they give.
+"""Work on a Dask cluster: a function of many pieces of data, and the sum of its results.
 
-Everything that is needed again later is the result of a task with a key of its own, made from
-the results of others and never changed: if a worker is lost, Dask computes what it held anew, and
-the same comes out.
+Every value that is needed again is the result of a task with its own key, made from the results of
+other tasks and never changed. If a worker is lost, Dask repeats the tasks whose results it held,
+and they give the same values.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,17 +15,20 @@ from uuid import uuid4
 import dask
 from distributed import Client, Future, get_client
 from distributed.client import ClosedClientError
-from distributed.comm import CommClosedError
-from distributed.protocol.pickle import dumps
+from distributed.comm.core import CommClosedError
+from distributed.protocol import pickle
 
 from rfrboost._rows.chunks import FAN_IN, TreeSum
 
-# Arguments up to this many bytes go along with every task; larger ones are passed among workers.
-SMALL = 2**15
+# Bytes up to which arguments are sent with every task. Larger ones are sent once and passed on
+# between workers, so that the client does not send them for every chunk.
+SENT_WITH_TASK = 2**15
+
+Futures = list["Future[Any]"]
 
 
 def current_client(client: Client | None) -> Client:
-    """The client that was set, or else the one that was made last."""
+    """The client if there is one, or else the current client of Dask."""
     if client is not None:
         return client
     try:
@@ -38,34 +41,37 @@ def current_client(client: Client | None) -> Client:
 
 
 class Call:
-    """A function and its arguments but the first, as one object that Dask does not look into."""
+    """A function and its further arguments, as one object that Dask does not search for tasks."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self.function, self.args = function, args
+        self.function = function
+        self.args = args
 
 
 class Cluster:
-    """The workers behind a client, for the length of one fit."""
+    """The workers of a client during one fit, whose tasks have keys with a token of their own."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.token, self.n_calls = uuid4().hex, 0
+        self.token = uuid4().hex
+        self.n_calls = 0
 
-    def map(self, task: Callable[..., Any], call: Call, *pieces: list[Any]) -> list[Future]:
-        """``task(call, *piece)`` for every piece, a piece being one item of each of the lists."""
+    def map(self, task: Callable[..., Any], call: Call, *pieces: list[Any]) -> Futures:
+        """``task(call, *piece)`` for every piece; a piece is one item of each list."""
         self.n_calls += 1
         name = f"{call.function.__name__}-{self.token}-{self.n_calls}"
         shared: Any = call
-        if len(dumps(call)) > SMALL:
-            # Every worker fetches it once, from one that has it; and it can be made again.
+        dumps: Callable[[Any], bytes] = pickle.dumps
+        if len(dumps(call)) > SENT_WITH_TASK:
+            # As the result of a task, so that Dask can pass it on and, if it is lost, repeat it.
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GB"}):
                 shared = self.client.submit(itself, call, key=f"args-{name}")
         n = len(pieces[0])
         keys = [f"{name}-{i}" for i in range(n)]
         return self.client.map(task, [shared] * n, *pieces, key=keys)
 
-    def total(self, parts: list[Future]) -> Any:
-        """The sum of parts in the order of a ``TreeSum``, whichever worker has which part."""
+    def total(self, parts: Futures) -> Any:
+        """The sum of the parts in the order of a ``TreeSum``, wherever the parts are."""
         level = 0
         while len(parts) > 1:
             level += 1
@@ -76,12 +82,12 @@ class Cluster:
 
 
 def itself(call: Call) -> Call:
-    """The same."""
+    """The call, as the result of a task."""
     return call
 
 
 def added_up(parts: list[Any]) -> Any:
-    """Several sums in one. The first is copied: what a task is given belongs to others too."""
+    """The sum of some parts. The first is copied, because a task must not change its inputs."""
     tree = TreeSum()
     for part in [deepcopy(parts[0]), *parts[1:]]:
         tree.add(part)
@@ -90,13 +96,13 @@ def added_up(parts: list[Any]) -> Any:
 
 @contextmanager
 def answering(client: Client) -> Iterator[None]:
-    """One sentence instead of what Dask says when its scheduler has gone away."""
+    """Turn the errors that Dask raises when its scheduler is lost into one ConnectionError."""
     try:
         yield
     except (CancelledError, CommClosedError, ClosedClientError, TimeoutError) as error:
         if client.status == "running" and not isinstance(error, CancelledError):
             raise
         raise ConnectionError(
-            f"The Dask scheduler of {client} went away, or dropped what it was asked for, before "
-            "the fit was done. The estimator is as it was before."
+            f"The Dask scheduler of {client} went away, or cancelled the work, before the fit was "
+            "done. The estimator is as it was before. Connect to a running cluster and fit again."
         ) from error

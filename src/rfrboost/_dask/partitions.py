@@ -1,34 +1,33 @@
-"""Dask arrays and data frames as partitions of rows: X, y and weights side by side."""
+"""Dask arrays and data frames as partitions of rows: X, y and weights together, as blocks."""
 
 from copy import copy
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
-from dask.delayed import Delayed
-from distributed import Future
+from dask.base import is_dask_collection
+from dask.delayed import Delayed, delayed
 
-from rfrboost._blocks.block import LabelledBlock, rows_of
+from rfrboost._blocks.block import NamedBlock, rows_of
 from rfrboost._blocks.reader import BlockArrays
-from rfrboost._blocks.sample import joined
-from rfrboost._dask.cluster import Call, Cluster
+from rfrboost._blocks.sample import concatenated
+from rfrboost._dask.cluster import Call, Cluster, Futures
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._rows.chunks import Sums
 
 
 def is_array(A: Any) -> bool:
-    """Whether this is a Dask array; other collections of rows are data frames and their columns."""
+    """Whether this is a Dask array, and not a data frame or a column of one."""
     return isinstance(A, da.Array)
 
 
 def is_collection(A: Any) -> bool:
-    """Whether this is rows on Dask: an array, a data frame or a column of one."""
-    return dask.is_dask_collection(A) and (is_array(A) or hasattr(A, "_meta"))
+    """Whether this is a Dask array, a Dask data frame or a column of one."""
+    return is_dask_collection(A) and (is_array(A) or hasattr(A, "_meta"))
 
 
 def delayed_rows(A: Any) -> list[Delayed]:
-    """The partitions of a collection, whole rows each."""
+    """The partitions of a collection, each with all columns of its rows."""
     if not is_array(A):
         return list(A.to_delayed())
     whole = A.rechunk({1: -1}) if A.ndim > 1 else A
@@ -36,10 +35,10 @@ def delayed_rows(A: Any) -> list[Delayed]:
 
 
 def cut_like(A: Any, X: Any, name: str) -> Any:
-    """An array cut as X is, where both know their chunks."""
+    """A cut into the partitions of X, if both are arrays that know their numbers of rows."""
     if not is_array(A) or not is_array(X):
         return A
-    lengths = X.shape[0], A.shape[0]
+    lengths = (X.shape[0], A.shape[0])
     if np.isnan(lengths).any():
         return A
     if lengths[0] != lengths[1]:
@@ -48,7 +47,11 @@ def cut_like(A: Any, X: Any, name: str) -> Any:
 
 
 class Partitions:
-    """All partitions as futures of labelled blocks; what is known of them at a first look."""
+    """All partitions as futures of :class:`NamedBlock`, counted.
+
+    ``n_rows`` is the number of all rows, ``firsts`` the number of the first row of each partition.
+    ``reader`` says how targets and weights are read.
+    """
 
     def __init__(
         self,
@@ -68,61 +71,62 @@ class Partitions:
         if len(set(counts.values())) > 1:
             raise ValueError(
                 f"X, y and sample_weight are cut differently: they have {counts} partitions. "
-                "Repartition them alike."
+                "Give them the same partitions, for example with repartition or rechunk."
             )
-        make = dask.delayed(labelled, pure=True)
+        make = delayed(NamedBlock, pure=True)
+        no_weights = (None,) if w is None else ()
         blocks = [
-            make(f"Partition {i}", *part, dask_key_name=f"labelled-{cluster.token}-{i}")
+            make(f"Partition {i}", *part, *no_weights, dask_key_name=f"block-{cluster.token}-{i}")
             for i, part in enumerate(zip(*rows.values(), strict=True))
         ]
-        self.blocks: list[Future] = cluster.client.compute(blocks)
+        client: Any = cluster.client
+        self.blocks: Futures = client.compute(blocks)
         counted = cluster.map(applied, Call(counts_of, ()), self.blocks)
         lengths, self.largest_weight = cluster.total(counted).values
         self.n_rows = sum(lengths)
         self.firsts = np.cumsum([0, *lengths[:-1]]).tolist()
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """All rows, or evenly spaced ones where they are many; X of the kind it came in."""
+        """X, y and weights of all rows, or of evenly spaced ones if there are many.
+
+        X is of the same type as in the partitions.
+        """
         every = 1
         while -(-self.n_rows // every) > self.sizes.sampled_rows:
             every *= 2
-        call = Call(every_so_manieth, (every, self.reader))
+        call = Call(every_nth_row, (every, self.reader))
         parts = self.cluster.map(applied, call, self.blocks, self.firsts)
         X, y, w = self.cluster.total(parts).values
         if not X:
             raise ValueError("There are no rows to fit: every partition is empty.")
         weights = None if w[0] is None else np.concatenate(w)
-        return joined(tuple(X)), np.concatenate(y), weights
-
-
-def labelled(label: str, X: Any, y: Any, w: Any = None) -> LabelledBlock:
-    """A partition's rows."""
-    return LabelledBlock(label, X, y, w)
+        return concatenated(tuple(X)), np.concatenate(y), weights
 
 
 def applied(call: Call, piece: Any, *more: Any) -> Any:
-    """The call's function of one piece of data."""
+    """On a worker: the call's function of one piece of data."""
     return call.function(piece, *more, *call.args)
 
 
 class Counts(Sums):
-    """Sizes of partitions, and the largest weight."""
+    """A list of the lengths of partitions, and the largest weight in them."""
 
     def take(self, part: Sums) -> None:
-        (sizes, largest), (others, theirs) = self.values, part.values
-        self.values = (sizes + others, max(largest, theirs))
+        lengths, largest = self.values
+        more_lengths, other_largest = part.values
+        self.values = (lengths + more_lengths, max(largest, other_largest))
 
 
-def counts_of(block: LabelledBlock) -> Counts:
-    """The same of one partition."""
+def counts_of(block: NamedBlock) -> Counts:
+    """The length of one partition, and its largest weight."""
     largest = 0.0 if block.w is None else np.asarray(block.w, dtype=float).max(initial=0.0)
     return Counts([np.shape(block.X)[0]], largest)
 
 
-def every_so_manieth(block: LabelledBlock, first: int, every: int, reader: BlockArrays) -> Sums:
-    """Rows of a partition whose numbers among all are multiples of ``every``."""
+def every_nth_row(block: NamedBlock, first: int, n: int, reader: BlockArrays) -> Sums:
+    """The rows of a partition whose numbers among all rows are multiples of n."""
     y, w = copy(reader).beside(block)
-    some = slice(-first % every, None, every)
+    some = slice(-first % n, None, n)
     if some.start >= len(y):
         return Sums([], [], [])
     return Sums([rows_of(block.X, some)], [y[some]], [None if w is None else w[some]])

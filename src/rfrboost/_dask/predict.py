@@ -1,10 +1,9 @@
-"""Predictions of Dask collections, when they are computed and where their rows are."""
+"""Lazy predictions of Dask collections: computed on the workers, partition by partition."""
 
 from typing import Any
 
-import dask
-import dask.array as da
 import numpy as np
+from dask.delayed import delayed
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -13,11 +12,11 @@ from rfrboost._estimators.base import NetworkEstimator
 
 
 def lazily(model: NetworkEstimator, method: str, X: Any) -> Any:
-    """``model.method(X)`` of a collection: an array of an array, a series or frame of a frame."""
+    """``model.method(X)`` of a collection: an array for an array, a series or frame for a frame."""
     check_is_fitted(model)
     example = blank(model, method)
-    # A task of its own: every worker fetches the model once.
-    shared = dask.delayed(model, pure=False)
+    # As the result of a task the model is sent to every worker once.
+    shared = delayed(model, pure=False)
     if not is_array(X):
         validate_data(model, X._meta, reset=False, skip_check_array=True)
         meta = framed(model, example, X._meta.iloc[:0])
@@ -29,15 +28,16 @@ def lazily(model: NetworkEstimator, method: str, X: Any) -> Any:
         )
     rows = X.rechunk({1: -1})
     if example.ndim == 1:
-        return da.map_blocks(predicted, rows, shared, method, drop_axis=1, meta=example)
+        return rows.map_blocks(predicted, shared, method, drop_axis=1, meta=example)
     chunks = (rows.chunks[0], (example.shape[1],))
-    return da.map_blocks(predicted, rows, shared, method, chunks=chunks, meta=example)
+    return rows.map_blocks(predicted, shared, method, chunks=chunks, meta=example)
 
 
 def blank(model: Any, method: str) -> np.ndarray:
-    """What the method gives for no rows."""
+    """What the method returns for an X without rows."""
     if method == "predict" and is_classifier(model):
-        return model.classes_[:0]
+        classes: np.ndarray = model.classes_
+        return classes[:0]
     fitted = model._model()
     if method == "transform":
         return np.empty((0, fitted.width))
@@ -51,20 +51,20 @@ def predicted(X: Any, model: Any, method: str) -> np.ndarray:
     """The prediction of one partition, which may be empty."""
     if not len(X):
         return blank(model, method)
-    return getattr(model, method)(X)
+    values: np.ndarray = getattr(model, method)(X)
+    return values
 
 
 def predicted_frame(X: Any, model: Any, method: str) -> Any:
-    """The same of a data frame, with its index."""
+    """The prediction of one partition of a data frame, with its index."""
     return framed(model, predicted(X, model, method), X)
 
 
 def framed(model: Any, values: np.ndarray, X: Any) -> Any:
-    """Predictions as a series or frame beside X. Columns of probabilities have classes' names."""
-    index = X.index
+    """Predictions as a series or frame with the index of X; columns of classes have their names."""
     if values.ndim == 1:
-        return X._constructor_sliced(values, index=index, name="prediction")
-    columns = list(getattr(model, "classes_", range(values.shape[1])))
-    if len(columns) != values.shape[1]:
-        columns = list(range(values.shape[1]))
-    return X._constructor(values, index=index, columns=columns)
+        return X._constructor_sliced(values, index=X.index, name="prediction")
+    columns = list(range(values.shape[1]))
+    if is_classifier(model) and len(model.classes_) == values.shape[1]:
+        columns = list(model.classes_)
+    return X._constructor(values, index=X.index, columns=columns)

@@ -27,7 +27,6 @@ from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._typing import Array
 
-
 # The type of a fitted attribute.
 Known = TypeVar("Known")
 

@@ -93,11 +93,12 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 class RFRBoostClassifier(NetworkClassifier):
     """Random feature representation boosting for classification.
 
-    With its defaults an ensemble that needs no tuning, as :class:`RFRBoostRegressor` describes.
+    With its defaults it is an ensemble that needs no tuning, as :class:`RFRBoostRegressor`
+    describes.
 
-    With ``n_layers`` a number it is Algorithm 2 with the logistic loss: one logit for two classes,
-    softmax for more. Each layer regresses Y − p on random features, searches along that direction,
-    and refits the head
+    With ``n_layers`` a number it is Algorithm 2 of the paper with the logistic loss, a *single
+    network*: one logit for two classes, softmax for more. Each layer regresses Y − p on random
+    features, searches along that direction, and refits the head
 
         (1/n) Σ w_i·log_loss(W_tᵀΦ_t(x_i) + b, y_i) + l2_head·‖W_t‖²
 
@@ -106,21 +107,19 @@ class RFRBoostClassifier(NetworkClassifier):
     Parameters
     ----------
     n_layers : int or "auto", default="auto"
-        T, or the ensemble. With 0 the model is logistic regression on Φ₀.
-    strategy : {"gradient"}, default="gradient"
-        Algorithm 2; the greedy closed forms exist for squared error only.
-    step_matrix : {"dense"}, default="dense"
-        The form of A_t.
-    loss : {"log_loss"}, default="log_loss"
+        "auto" fits the ensemble. A number is T, the layers of a single network; with 0 the model is
+        logistic regression on Φ₀.
     features, n_features, feature_scale, pair_sampling, activation
         The random features f_t, as in :class:`RFRBoostRegressor`.
     initial, initial_scale, hidden_dim
-        Φ₀ and its width D, as in :class:`RFRBoostRegressor`.
+        Single networks: Φ₀ and its width D, as in :class:`RFRBoostRegressor`.
     learning_rate, l2_head, l2_step
-        η, λ for W_t and λ for A_t, as in :class:`RFRBoostRegressor`.
-    normalize, metric, preprocess, n_bags, max_seconds
+        η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
+    normalize, sample_splitting, warm_start
+        Single networks, as in :class:`RFRBoostRegressor`.
+    metric, preprocess, n_bags, max_seconds
         As in :class:`RFRBoostRegressor`.
-    sample_splitting, random_state, warm_start, verbose
+    random_state, verbose
         As in :class:`RFRBoostRegressor`.
 
     Attributes
@@ -128,9 +127,9 @@ class RFRBoostClassifier(NetworkClassifier):
     classes_ : ndarray
         The class labels, sorted.
     oof_prediction_ : ndarray of shape (n_samples, n_classes)
-        Of an ensemble: for every training row the probabilities by what was fitted without it.
+        Ensemble: out-of-fold probabilities of every training row.
     oof_score_ : float
-        Their accuracy.
+        Ensemble: the accuracy of the out-of-fold predictions.
     network_, history_, feature_importances_, n_features_in_, feature_names_in_
         As in :class:`RFRBoostRegressor`.
 

@@ -6,9 +6,8 @@ target codecs, in which regression and classification differ: what the loss sees
 raw predictions mean to the user.
 """
 
-from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
 from decimal import InvalidOperation
 from typing import Any
 
@@ -18,15 +17,19 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from rfrboost._auto.conformal import Calibration, HeldOut, calibrate
+from rfrboost._auto.fit import AutoFit
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.sizes import LARGEST_INPUT
 from rfrboost._tables.encoder import Encoder
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array, Indices, Mask
 
 # The types of numbers that X may have; others become float64.
 DTYPES = [np.float64, np.float32]
+
+#: what Python raises for numbers that no float can hold
+UNREADABLE = (OverflowError, InvalidOperation)
 
 
 @dataclass(frozen=True)
@@ -168,8 +171,10 @@ class Inputs:
     def read(self, estimator: Any, X: Any) -> Array:
         """X at prediction as the array (n, D) that the network was fitted on."""
         check_container(X)
-        with readable_numbers("X"):
+        try:
             return self._checked(estimator, X)
+        except UNREADABLE as error:
+            raise unreadable("X") from error
 
     def _checked(self, estimator: Any, X: Any) -> Array:
         """X of a kind that can be read, as the network's array."""
@@ -179,7 +184,6 @@ class Inputs:
             return array
         X = as_frame(X)
         if is_table(X):
-            check_not_empty(X)
             validate_data(estimator, X, reset=False, skip_check_array=True)
             return self.encoder(X)
         return self.encoder(
@@ -211,19 +215,6 @@ def check_extent(largest: Array, names: np.ndarray | None) -> None:
         )
 
 
-def is_table(X: Any) -> bool:
-    """Whether X is a data frame, or holds anything but numbers."""
-    if sparse.issparse(X):
-        return False
-    if hasattr(X, "columns"):
-        return True
-    try:
-        return np.asarray(X).dtype.kind not in "biufc"
-    except (TypeError, ValueError):
-        # Rows of different lengths and the like: scikit-learn says what is wrong with them.
-        return False
-
-
 def check_container(X: Any) -> None:
     """Refuse what has no rows and columns, such as a dict of columns."""
     # One of SciPy's sparse formats is a dict too.
@@ -239,20 +230,28 @@ def as_frame(X: Any) -> Any:
     return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
 
 
-@contextmanager
-def readable_numbers(name: str) -> Iterator[None]:
-    """Turn what Python raises for numbers that no float can hold into a ValueError."""
-    try:
-        yield
-    except (OverflowError, InvalidOperation) as error:
-        raise ValueError(
-            f"{name} holds a number that no float can hold, such as a whole number beyond 1.8e308 "
-            "or Decimal('sNaN'): rescale it, or replace it by NaN if it is missing."
-        ) from error
+def unreadable(name: str) -> ValueError:
+    """The error about numbers that no float can hold."""
+    return ValueError(
+        f"{name} holds a number that no float can hold, such as a whole number beyond 1.8e308 "
+        "or Decimal('sNaN'): rescale it, or replace it by NaN if it is missing."
+    )
 
 
-def check_not_empty(X: Any) -> None:
-    """Refuse a table without rows or columns, in scikit-learn's words."""
+def is_table(X: Any) -> bool:
+    """Whether X is a data frame, or holds anything but numbers.
+
+    Such a table is refused if it has no rows or columns, or other than two axes.
+    """
+    if sparse.issparse(X):
+        return False
+    if not hasattr(X, "columns"):
+        try:
+            if np.asarray(X).dtype.kind in "biufc":
+                return False
+        except (TypeError, ValueError):
+            # Rows of different lengths and the like: scikit-learn says what is wrong with them.
+            return False
     shape = np.shape(X)
     if len(shape) != 2:
         raise ValueError(
@@ -264,6 +263,7 @@ def check_not_empty(X: Any) -> None:
         raise ValueError(
             f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required."
         )
+    return True
 
 
 @dataclass(frozen=True)
@@ -296,3 +296,48 @@ class Fitted:
     def n_outputs(self) -> int:
         """The number of raw predictions per row."""
         return len(self.network.heads[-1].b)
+
+
+def fitted_ensemble(
+    fit: AutoFit,
+    loss: Loss,
+    targets: Targets,
+    inputs: Inputs,
+    history: list[dict[str, float]],
+    seed: int,
+    Y: Array,
+    w: Array | None,
+    present: Mask,
+) -> Fitted:
+    """The fitted state of an ensemble, with what its held-out rows say about it.
+
+    ``Y`` (m, k) and ``w`` (m,) are targets and weights of the rows fitted, in the units of the fit;
+    ``present`` says which of all rows they are.
+    """
+    fitted = Fitted(
+        network=fit.network,
+        loss=loss,
+        targets=targets,
+        inputs=inputs,
+        history=history,
+        seed=seed,
+        calibration=targets.calibration(loss, fit.held_out),
+    )
+    raw = fit.out_of_fold
+    if raw is None:
+        return fitted
+    known = np.isfinite(raw).all(axis=1)
+    weights = None if w is None else w[known]
+    return replace(
+        fitted,
+        oof_prediction=targets.predictions(loss, at_rows(raw, present)),
+        # In the units of the fit, where squares of targets of any size are finite.
+        oof_score=targets.score(loss, raw[known], Y[known], weights),
+    )
+
+
+def at_rows(values: Array, present: Mask) -> Array:
+    """Values (m, d) of the rows that are present, at their places among all; NaN elsewhere."""
+    everywhere = np.full((len(present), values.shape[1]), np.nan)
+    everywhere[present] = values
+    return everywhere

@@ -12,7 +12,7 @@ import numpy as np
 
 from rfrboost._auto.conformal import Calibration, conforming, intervals, variance
 from rfrboost._estimators.fitted import Fitted
-from rfrboost._model.network import row_slices
+from rfrboost._model.network import PREDICT_ROWS, row_slices
 from rfrboost._typing import Array
 
 
@@ -46,10 +46,12 @@ def class_sets_of(fitted: Fitted, X: Array, coverage: float, automatic: bool) ->
     return np.vstack(sets)
 
 
-def members(fitted: Fitted, X: Array) -> Iterator[tuple[Array, Array]]:
+def members(
+    fitted: Fitted, X: Array, batch_rows: int = PREDICT_ROWS
+) -> Iterator[tuple[Array, Array]]:
     """The members' raw predictions (rows, members, d) and predictions, a batch at a time."""
     d = fitted.n_outputs
-    for rows in row_slices(len(X)):
+    for rows in row_slices(len(X), batch_rows):
         phi = fitted.network.transform(X[rows])
         predictions = fitted.loss.predict(phi.reshape(-1, d))
         m = phi.shape[1] // d

@@ -5,8 +5,6 @@ there are finite float arrays, wherever the rows are: :func:`problem_of_arrays` 
 memory, :func:`problem_of_chunks` rows that are read block by block or lie on Dask workers.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import date
@@ -25,11 +23,11 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from rfrboost._blocks.open import DescribedChunks
-from rfrboost._blocks.reader import BlockArrays, LabelledArrays
+from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._estimators.fitted import (
     DTYPES,
     NO_SCALE,
+    UNREADABLE,
     ClassTargets,
     Fitted,
     Inputs,
@@ -40,10 +38,9 @@ from rfrboost._estimators.fitted import (
     check_columns,
     check_container,
     check_extent,
-    check_not_empty,
     class_columns,
     is_table,
-    readable_numbers,
+    unreadable,
 )
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
@@ -51,6 +48,7 @@ from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, n
 from rfrboost._model.network import Network
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
+    NEGLIGIBLE_WEIGHT,
     Chunk,
     Chunks,
     Facts,
@@ -59,7 +57,6 @@ from rfrboost._rows.chunks import (
     thinned_targets,
     weighted_sums,
 )
-from rfrboost._rows.limits import NEGLIGIBLE_WEIGHT
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 from rfrboost._typing import Array, Mask
@@ -68,9 +65,9 @@ from rfrboost._typing import Array, Mask
 LARGEST_TARGET = 1e60
 # Deals rows out to the folds of target encodings, by their content.
 ENCODING_SEED = 0
-# Over which share of y's robust spread the kink of the pinball loss is rounded. In a single network,
-# whose head is solved for, a small part. In an ensemble, whose layers follow the slope, a large one,
-# because beyond the kink the slope says little.
+# Over which share of y's robust spread the kink of the pinball loss is rounded. In a single
+# network, whose head is solved for, a small part. In an ensemble, whose layers follow the slope, a
+# large one, because beyond the kink the slope says little.
 SINGLE_ROUNDING = 1e-3
 ENSEMBLE_ROUNDING = 0.32
 
@@ -173,7 +170,7 @@ def problem_of_arrays(
     return Problem(chunks, loss, targets, inputs, resumed, arrays)
 
 
-def problem_of_chunks(request: Request, chunks: DescribedChunks, source: BlockArrays) -> Problem:
+def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> Problem:
     """The problem of rows that are not in memory; ``source`` says what was read of them."""
     parameters = request.parameters
     facts = chunks.facts
@@ -182,7 +179,7 @@ def problem_of_chunks(request: Request, chunks: DescribedChunks, source: BlockAr
     inputs = Inputs(source.n_columns or 0, names, source.encoder)
     if inputs.encoder is None:
         check_extent(np.maximum(facts.x_high, -facts.x_low), names)
-    if isinstance(source, LabelledArrays):
+    if isinstance(source, ClassBlockArrays):
         labels = set_classes(request, chunks, source)
         loss = log_loss(len(labels.classes))
         resumed = resumed_network(request, n_columns, len(chunks.facts.y_low), labels.classes)
@@ -216,9 +213,8 @@ def read(
     if prepares:
         X = as_frame(X)
     names = _get_feature_names(X)
-    with readable_numbers("X or y"), readable_targets(y):
+    try:
         if prepares and is_table(X):
-            check_not_empty(X)
             y = _check_y(y, multi_output=numbers, y_numeric=numbers, estimator=request.estimator)
             check_consistent_length(X, y)
         else:
@@ -232,6 +228,11 @@ def read(
                 y_numeric=numbers,
                 estimator=request.estimator,
             )
+    except UNREADABLE as error:
+        raise unreadable("X or y") from error
+    except TypeError as error:
+        check_dates(y, error)
+        raise
     w = checked_weights(sample_weight, y)
     if not numbers:
         y = column_or_1d(y, warn=True)
@@ -243,25 +244,22 @@ def read(
     return Inputs(n_columns, names, encoder), X, y, w
 
 
-@contextmanager
-def readable_targets(y: Any) -> Iterator[None]:
-    """Turn scikit-learn's TypeError about dates in y into a ValueError that says what to do."""
-    try:
-        yield
-    except TypeError as error:
-        if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
-            raise ValueError(
-                "y holds dates: pass numbers, for example days since the first date."
-            ) from error
-        raise
+def check_dates(y: Any, error: TypeError) -> None:
+    """Refuse dates in y, which scikit-learn refuses with this error, and say what to do."""
+    if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
+        raise ValueError(
+            "y holds dates: pass numbers, for example days since the first date."
+        ) from error
 
 
 def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     """Weights (n,) as finite numbers, none of them negative, if there are any."""
     if sample_weight is None:
         return None
-    with readable_numbers("sample_weight"):
+    try:
         w: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    except UNREADABLE as error:
+        raise unreadable("sample_weight") from error
     if (w < 0).any():
         raise ValueError("sample_weight has negative entries; weights must be zero or positive.")
     if not w.max(initial=0.0) > 0:
@@ -283,13 +281,6 @@ def present_rows(w: Array | None, n_rows: int) -> Mask:
     if w is None:
         return np.ones(n_rows, bool)
     return scaled_weights(w) > NEGLIGIBLE_WEIGHT
-
-
-def at_rows(values: Array, present: Mask) -> Array:
-    """Values (m, d) of the rows that are present, at their places among all; NaN elsewhere."""
-    everywhere = np.full((len(present), values.shape[1]), np.nan)
-    everywhere[present] = values
-    return everywhere
 
 
 def check_validation_pair(X_val: Any, y_val: Any) -> bool:
@@ -339,7 +330,7 @@ def checked_classes(request: Request, classes: np.ndarray) -> ClassTargets:
     return ClassTargets(classes)
 
 
-def set_classes(request: Request, chunks: DescribedChunks, source: LabelledArrays) -> ClassTargets:
+def set_classes(request: Request, chunks: Chunks, source: ClassBlockArrays) -> ClassTargets:
     """Turn the numbers of labels, as they turned up in the blocks, into columns by class."""
     classes, places = source.classes()
     targets = checked_classes(request, classes)
@@ -375,25 +366,20 @@ def target_scale(chunks: Chunks) -> TargetScale:
     """Mean of every output and, as a power of two, the standard deviation of all together."""
     facts: Facts = chunks.facts
     largest = max(float(facts.y_high.max()), -float(facts.y_low.min())) or 1.0
-    total, weight = chunks.total(shifted_sums, 0.0, largest).values
+    total, weight = chunks.total(power_sums, 0.0, largest, 1).values
     shift = largest * (total / weight)
     spread = float(np.maximum(facts.y_high - shift, shift - facts.y_low).max())
     if not spread > 0:
         return TargetScale(shift, power_of_two(float(np.log2(largest))))
-    total, weight = chunks.total(square_sums, shift, spread).values
+    total, weight = chunks.total(power_sums, shift, spread, 2).values
     relative = np.sqrt((total / weight).mean())
     exponent = np.log2(spread) + np.log2(max(relative, 1e-6))
     return TargetScale(shift, power_of_two(exponent))
 
 
-def shifted_sums(chunk: Chunk, shift: Array, scale: float) -> Sums:
-    """Σw·(y − shift)/scale, and Σw."""
-    return weighted_sums((chunk.y - shift) / scale, chunk.w)
-
-
-def square_sums(chunk: Chunk, shift: Array, scale: float) -> Sums:
-    """Σw·((y − shift)/scale)², and Σw."""
-    return weighted_sums(((chunk.y - shift) / scale) ** 2, chunk.w)
+def power_sums(chunk: Chunk, shift: Array, scale: float, power: int) -> Sums:
+    """Σw·((y − shift)/scale)^power of every output, and Σw."""
+    return weighted_sums(((chunk.y - shift) / scale) ** power, chunk.w)
 
 
 def power_of_two(exponent: float) -> float:

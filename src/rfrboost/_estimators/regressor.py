@@ -82,113 +82,121 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 class RFRBoostRegressor(NetworkRegressor):
     """Random feature representation boosting for regression.
 
-    With its defaults it needs no tuning: linear members, boosted ones and ones of bumps around the
-    training rows, in a metric that the boosted ones learn, are bagged over ``n_bags`` folds,
-    stopped by the rows they hold out, and weighted by them. Under 50 rows it is one network.
+    With its defaults it needs no tuning. It is an ensemble of linear, boosted and kernel models,
+    each fitted on ``n_bags`` bags of rows, stopped early by the rows that it holds out, and
+    weighted by them. Tables may have missing values, categories and dates. Fewer than 50 rows are
+    too few to hold any out; they get a single network.
 
-    With ``n_layers`` a number it is the paper's algorithm. A residual network
+    With ``n_layers`` a number it is the paper's algorithm, a *single network*. A residual network
     Φ_t = Φ_{t−1} + η A_t f_t(x, Φ_{t−1}) is built layer by layer from random features f_t. A_t and
     the linear head W_t solve convex problems,
 
         (1/n) Σ w_i ‖y_i − W_tᵀΦ_t(x_i) − b‖² + l2_head·‖W_t‖²
 
-    for the head under squared error, and a regularised least squares for A_t.
+    for the head under squared error, and a regularised least squares problem for A_t. X should then
+    be standardised.
+
+    What "auto" stands for in each case is in one table, on the documentation's page about
+    architecture. A parameter that would have no effect is refused.
 
     Parameters
     ----------
     n_layers : int or "auto", default="auto"
-        T (0: linear in Φ₀). "auto" fits the ensemble: other parameters at "auto" are then chosen
-        by held-out rows, numbers kept. With a number here, "auto" there is the fixed value named.
+        "auto" fits the ensemble. A number is T, the layers of a single network; with 0 the model is
+        linear in Φ₀.
     strategy : {"gradient", "greedy"}, default="gradient"
-        "gradient" (Algorithm 2, any loss) fits the functional gradient and searches along it;
-        "greedy" (Algorithm 1, squared error) minimises the training objective over A_t.
+        Single networks. "gradient" (Algorithm 2, any loss) fits the functional gradient and
+        searches along it; "greedy" (Algorithm 1, squared error only) minimises the training
+        objective.
     step_matrix : {"dense", "diagonal", "scalar"}, default="dense"
-        The form of A_t under "greedy". The last two add the features from Φ and from x, each as
-        wide as Φ; ``n_features`` then has no effect.
+        Single networks with ``strategy="greedy"``: the form of A_t. "diagonal" and "scalar" add the
+        features of Φ and of x, each as wide as Φ, so that ``n_features`` has no effect.
     loss : {"squared_error", "huber", "quantile", "poisson"} or Loss, default="squared_error"
-        "huber" is quadratic up to 1.345 robust standard deviations of y. An object derived from
-        :class:`rfrboost.Loss` may be passed.
+        "huber" is quadratic up to 1.345 robust standard deviations of y. An object of a class
+        derived from :class:`rfrboost.Loss` may be passed.
     quantile : float or sequence of rising floats, default=0.5
         The level for ``loss="quantile"``. With several, as in (0.05, 0.5, 0.95), one fit predicts
         all of them, a column each, and they never cross.
     features : {"auto", "swim", "sparse", "gaussian", "uniform", "fourier"}, tuple or object
-        f_t; the default "auto" is "swim". "swim" neurons are placed between pairs of training
-        points, "sparse" ones too but see one to three columns each; "gaussian" ones have weights
-        and offsets N(0, scale²/D), "uniform" ones U(±scale/√D), "fourier" are cosines. The ensemble
-        has a family of members for each of ("swim", "sparse", "bumps"), or for those in a tuple.
-        Any scikit-learn transformer, or an object with ``n_rows`` and ``sample`` (see
+        The random features f_t. "swim" neurons are placed between pairs of training points;
+        "sparse" ones too, but see one to three columns each; "gaussian" ones have weights and
+        offsets N(0, scale²/D), "uniform" ones U(±scale/√D); "fourier" are cosines. The ensemble
+        fits a family of members for each of ("swim", "sparse", "bumps"), or for those in a tuple of
+        these names. Any scikit-learn transformer, or an object with ``n_rows`` and ``sample`` (see
         :class:`rfrboost.Sampler`), works too.
     n_features : int, (int, int) or "auto", default="auto"
-        p, or how many features from Φ and how many from x. An int is shared out evenly. The
-        ensemble's features are all of x, as many as these together. Fixed: (512, 512).
+        Features per layer. In a single network, how many of Φ and how many of x; an int is shared
+        out evenly. The ensemble's features are all of x, as many as both numbers together.
     feature_scale : float or "auto", default="auto"
-        For SWIM the constant c: a neuron's pre-activation is −c and +c at its two points. For
-        the others the scale of the weights. "auto" is 0.5, but 0.7 for the
-        ensemble's first three layers and for its classifiers.
+        For "swim" and "sparse" the constant c: a neuron's pre-activation is −c and +c at its two
+        points. For the others, the scale of the weights.
     pair_sampling : {"gradient", "uniform"}, default="gradient"
-        SWIM pairs in proportion to ‖Δy‖/‖ΔΦ‖, or uniformly.
+        How SWIM draws pairs of points: in proportion to ‖Δy‖/‖Δx‖, or uniformly.
     activation : {"tanh", "relu", "sigmoid", "sin", "cos"}, default="tanh"
-        σ, for all features but "fourier" and those of one's own.
+        The activation function of the neurons; "fourier" features, samplers and transformers have
+        their own.
     initial : {"identity", "swim", "gaussian", "uniform"}, default="identity"
-        Φ₀.
+        Single networks: Φ₀, the representation before the first layer; X itself or random features.
     initial_scale : float, default=None
-        ``feature_scale`` for Φ₀, where it should differ.
+        Single networks: ``feature_scale`` for Φ₀, if it should differ.
     hidden_dim : int, default=None
-        D, the width of Φ, for an ``initial`` other than the identity (None: 512).
+        Single networks: D, the width of Φ, for an ``initial`` other than "identity" (None: 512).
     learning_rate : float, (float, float) or "auto", default="auto"
-        η, or (c, s) for the schedule η_t = c·t^(−s) of the regret bound. Fixed: 0.5.
+        η. In a single network also (c, s), for the schedule η_t = c·t^(−s) of the regret bound.
     l2_head : float or "auto", default="auto"
-        λ for W_t (in the ensemble, for the linear members), on the scale of a mean over rows. 0
-        means none. Fixed: 1e-3.
+        The penalty λ of W_t (in the ensemble, of the linear members), on the scale of a mean over
+        rows; 0 is no penalty.
     l2_step : float or "auto", default="auto"
-        λ for A_t, likewise. Under "greedy" its unit is that of y², as in the paper's objective.
-        Fixed: 1e-2.
+        The penalty λ of A_t, likewise. With ``strategy="greedy"`` its unit is that of y², as in the
+        paper's objective.
     normalize : bool, default=False
-        Standardise Φ after each layer, with the training rows' statistics.
+        Single networks: standardise Φ after each layer, by the training rows' statistics.
     metric : {"auto", "identity", "agop"}, default="auto"
         How distances between inputs are measured where features of x are drawn. "identity" is the
-        paper's. "agop" learns it from the model itself: by the average outer product of the
-        gradients that the layers so far have, so that inputs that do not matter fade. "auto" is
-        "agop" in the ensemble; fixed: "identity".
+        paper's. "agop" learns it from the model itself, by the average gradient outer product of
+        the layers so far, so that inputs that do not matter fade.
     preprocess : "auto" or None, default="auto"
-        Whether an automatic fit takes any table: numbers with heavy tails and holes, categories,
-        dates. An array that is standardised already is left as it is. A single network
-        (``n_layers`` a number) always takes X as it is: finite numbers, best standardised.
+        Whether an automatic fit encodes tables: numbers with outliers and missing values,
+        categories, dates. Arrays that are standardised already are left unchanged. A single network
+        always takes X as it is, finite numbers.
     n_bags : int, default=5
-        Members of the ensemble, each of which holds out one of so many folds. With 1 there is one
-        member, which holds out a fifth of the rows.
+        Ensemble: the number of cross-validation folds, one member of each family for each. With 1
+        there is one member of each family, which holds out a fifth of the rows.
     max_seconds : float, default=None
-        A limit for an automatic fit, which then ends with the best it has.
+        Automatic fits: time limit, in seconds. The fit ends with the best model it has by then.
     sample_splitting : bool, default=False
-        Fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes. Equal rows may then
-        fall into different parts, so that weights are no longer the same as repeated rows.
+        Single networks: fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes.
+        Equal rows may then fall into different parts, so that a weight of 2 no longer equals
+        repeating the row.
     random_state : int, RandomState or None, default=None
-        Same seed, same model. What is drawn depends on the rows and their weights, not on their
-        order.
+        The same seed gives the same model. Which rows are drawn depends on their content and
+        weights, not on their order.
     warm_start : bool, default=False
-        Let ``fit`` add layers to a fitted model, up to ``n_layers``.
+        Single networks: let ``fit`` add layers to a fitted model, up to ``n_layers``.
     verbose : int, default=0
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     network_ : Network
-        The fitted model: frozen arrays. Of an ensemble, Φ are the members' predictions and the
-        head is their mean.
+        The fitted model: frozen arrays. In an ensemble, Φ are the members' predictions and the head
+        is their mean.
     oof_prediction_ : ndarray
-        Of an ensemble: for every training row the prediction of what was fitted without it.
+        Ensemble: out-of-fold predictions, for every training row that of the members which were
+        fitted without it.
     oof_score_ : float
-        R² of these predictions; with several quantile levels, what ``score`` says.
+        Ensemble: R² of the out-of-fold predictions; with several quantile levels, what ``score``
+        returns.
     feature_importances_ : ndarray of shape (n_features_in,)
-        Of an ensemble: shares of the mean squared input gradient, columns in units of their
+        Ensemble: each column's share of the mean squared input gradient, columns in units of their
         standard deviations.
     history_ : list of dict
         For every layer: ``layer``; ``loss``, the mean training loss (in an ensemble, the held-out
-        loss; ½‖y − ŷ‖² for squared error);
-        ``step_length``, α_t for the normalised gradient (greedy: 1, or the scalar A);
-        ``gradient_norm``, that of the functional gradient in L₂; ``seconds``.
+        loss; ½‖y − ŷ‖² for squared error); ``step_length``, α_t for the normalised gradient
+        (greedy: 1, or the scalar A); ``gradient_norm``, that of the functional gradient in L₂;
+        ``seconds``.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
+        The number of columns of X, and their names if they have any.
 
     Examples
     --------

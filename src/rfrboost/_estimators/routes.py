@@ -1,8 +1,12 @@
-"""The three routes of a fit: a single network, the ensemble, and one network for large data.
+"""The three routes of a fit: a single network of a given number of layers; the ensemble; and, for
+many rows outside memory, one network stopped by held-out rows.
 
-``fit`` of every estimator ends here. A route takes a :class:`~rfrboost._estimators.problem.Problem`
-and returns a :class:`~rfrboost._estimators.fitted.Fitted`; it changes nothing else, so that a fit
-that fails leaves the estimator as it was.
+``fit`` of every estimator calls :func:`fit_arrays`, :func:`fit_blocks` or
+:func:`fit_outside_memory`, which choose a route (:func:`fit_single`, :func:`fit_ensemble`,
+:func:`fit_large`). A route takes a :class:`~rfrboost._estimators.problem.Request` and its
+:class:`~rfrboost._estimators.problem.Problem`, and returns a
+:class:`~rfrboost._estimators.fitted.Fitted`. It changes nothing else, so that a fit that fails
+leaves the estimator as it was.
 """
 
 from collections.abc import Callable
@@ -16,12 +20,12 @@ from sklearn.utils import check_random_state
 
 from rfrboost._auto.fit import fit_auto
 from rfrboost._auto.importances import importances
-from rfrboost._blocks.held_out import HeldOutRows, Judge
-from rfrboost._blocks.open import DescribedChunks, opened
-from rfrboost._blocks.reader import BlockArrays, LabelledArrays
+from rfrboost._blocks.held_out import HeldOutRows, HeldOutStopping
+from rfrboost._blocks.open import open_blocks
+from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._blocks.row_blocks import RowBlocks
-from rfrboost._blocks.sample import Glance
-from rfrboost._estimators.fitted import Fitted
+from rfrboost._blocks.sample import BlockSample
+from rfrboost._estimators.fitted import Fitted, fitted_ensemble
 from rfrboost._estimators.parameters import (
     BUMPS,
     ENSEMBLE,
@@ -30,20 +34,22 @@ from rfrboost._estimators.parameters import (
     SINGLE,
     Parameters,
     check_effects,
+    families_of,
+    plan_for,
+    recipe_for,
     resolved,
 )
 from rfrboost._estimators.problem import (
     ENCODING_SEED,
     Problem,
     Request,
-    at_rows,
     problem_of_arrays,
     problem_of_chunks,
 )
 from rfrboost._estimators.progress import Progress
-from rfrboost._estimators.recipes import families_of, plan_for, recipe_for
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._paper.boost import boost
+from rfrboost._rows.chunks import Chunks
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 
@@ -51,7 +57,11 @@ from rfrboost._tables.fit import fit_encoder
 def fit_arrays(
     request: Request, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
 ) -> Fitted:
-    """Fit rows in memory: a single network if ``n_layers`` is a number, else the ensemble."""
+    """Fit rows in memory, by the ensemble or by a single network.
+
+    It is the ensemble if the fit is automatic and there are at least ``FEWEST_ROWS`` rows of
+    non-negligible weight, else a single network.
+    """
     asked = ENSEMBLE if request.parameters.automatic else SINGLE
     check_effects(request.parameters, asked)
     problem = problem_of_arrays(request, X, y, sample_weight, X_val, y_val, FEWEST_ROWS)
@@ -67,17 +77,20 @@ class Look(Protocol):
     n_rows: int
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """X, y and weights of evenly spaced rows: all up to ``Sizes.gathered_rows`` of them."""
+        """X, y and weights of all rows if there are at most ``Sizes.sampled_rows``.
+
+        Otherwise of evenly spaced rows, at most that many.
+        """
 
 
 def fit_blocks(request: Request, blocks: RowBlocks) -> Fitted:
     """Fit rows that are read block by block."""
-    reader = BlockArrays if request.task == "regression" else LabelledArrays
+    reader = BlockArrays if request.task == "regression" else ClassBlockArrays
     return fit_outside_memory(
         request,
-        lambda: Glance(reader(blocks), request.sizes),
+        lambda: BlockSample(reader(blocks), request.sizes),
         lambda encoder, held: reader(blocks, encoder, held),
-        lambda source: opened(source, request.sizes),
+        lambda source: open_blocks(source, request.sizes),
     )
 
 
@@ -85,12 +98,14 @@ def fit_outside_memory(
     request: Request,
     look: Callable[[], Look],
     reader: Callable[[Encoder | None, HeldOutRows | None], BlockArrays],
-    opened_chunks: Callable[[BlockArrays], AbstractContextManager[DescribedChunks]],
+    opened_chunks: Callable[[BlockArrays], AbstractContextManager[Chunks]],
 ) -> Fitted:
     """Fit rows on disk or on Dask workers.
 
-    Few rows are gathered and fitted as rows in memory are. For more, ``reader`` says how their
-    blocks become arrays and ``opened_chunks`` gives them in chunks.
+    If ``n_layers`` is a number, rows are fitted in chunks however few they are. In an automatic
+    fit, up to ``Sizes.gathered_rows`` rows are gathered and fitted in memory; more are fitted by
+    :func:`fit_large`. ``look`` takes a first look at the rows, ``reader`` says how blocks become
+    arrays, and ``opened_chunks`` gives these in chunks.
     """
     parameters = request.parameters
     check_effects(parameters, ENSEMBLE if parameters.automatic else SINGLE)
@@ -117,7 +132,7 @@ def fit_outside_memory(
 
 
 def fit_single(request: Request, problem: Problem) -> Fitted:
-    """One network by the paper's algorithms, new or with layers added to the one before."""
+    """One network by the paper's algorithms: new, or (warm_start) the former with more layers."""
     parameters = resolved(request.parameters, SINGLE, request.task)
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
@@ -130,7 +145,10 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
 
 
 def fit_large(request: Request, problem: Problem) -> Fitted:
-    """One network in the learned metric, until held-out rows or the time limit stop it."""
+    """One network whose random features are drawn in a learned distance metric.
+
+    It grows until held-out rows, the time limit or ``n_layers`` stop it.
+    """
     parameters = one_family(resolved(request.parameters, LARGE, request.task))
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
@@ -138,8 +156,8 @@ def fit_large(request: Request, problem: Problem) -> Fitted:
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history: list[dict[str, float]] = []
     watch = watcher(request, problem, history, recipe.n_layers)
-    judge = Judge(problem.held_out, problem.loss, parameters.max_seconds)
-    network = judge.kept(boost(problem.chunks, recipe, None, watch, judge))
+    stopping = HeldOutStopping(problem.held_out, problem.loss, parameters.max_seconds)
+    network = stopping.kept(boost(problem.chunks, recipe, None, watch, stopping))
     history = history[: len(network.layers)]
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
 
@@ -164,40 +182,32 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     parameters = resolved(request.parameters, ENSEMBLE, request.task)
     seed = seed_for(request, problem)
     loss = problem.loss
-    targets = problem.targets
-    scale = targets.scale.scale
+    scale = problem.targets.scale.scale
     n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
     watch = watcher(request, problem, [], plan.n_layers)
     fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, plan, watch)
-    # The layers that every family kept; those tried after them are left out.
+    # The layers kept under the best penalty of each boosted family; layers tried later are left
+    # out.
     history = [asdict(in_units_of_y(record, problem)) for record in fit.rounds]
+    fitted = fitted_ensemble(
+        fit,
+        loss,
+        problem.targets,
+        problem.inputs,
+        history,
+        seed,
+        arrays.y,
+        arrays.w,
+        arrays.present,
+    )
     sources = problem.inputs.sources(arrays.X.shape[1])
     shares = importances(fit.network, arrays.X, arrays.w, sources)
-    if shares is not None:
-        shares = np.maximum(np.bincount(sources, shares, problem.inputs.n_columns), 0.0)
-    fitted = Fitted(
-        network=fit.network,
-        loss=loss,
-        targets=targets,
-        inputs=problem.inputs,
-        history=history,
-        seed=seed,
-        calibration=targets.calibration(loss, fit.held_out),
-        importances=shares,
-    )
-    raw = fit.out_of_fold
-    if raw is None:
+    if shares is None:
         return fitted
-    known = np.isfinite(raw).all(axis=1)
-    weights = None if arrays.w is None else arrays.w[known]
-    return replace(
-        fitted,
-        oof_prediction=targets.predictions(loss, at_rows(raw, arrays.present)),
-        # In the units of the fit, where squares of targets of any size are finite.
-        oof_score=targets.score(loss, raw[known], arrays.y[known], weights),
-    )
+    by_column = np.bincount(sources, shares, problem.inputs.n_columns)
+    return replace(fitted, importances=np.maximum(by_column, 0.0))
 
 
 def seed_for(request: Request, problem: Problem) -> int:
@@ -215,7 +225,11 @@ def former_history(request: Request) -> list[dict[str, float]]:
 def watcher(
     request: Request, problem: Problem, history: list[dict[str, float]], n_layers: int
 ) -> Watch:
-    """A function that is told of every layer: keeps it in ``history``, and shows it if asked."""
+    """A function that appends a layer's record to ``history``, and prints it if ``verbose``.
+
+    A fit calls it after each layer; the ensemble calls it after each round, with the record of the
+    best penalty's layer.
+    """
     verbose = request.parameters.verbose
     progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
 
@@ -229,7 +243,10 @@ def watcher(
 
 
 def in_units_of_y(record: LayerRecord, problem: Problem) -> LayerRecord:
-    """A layer's record of a fit to scaled targets, in the units of y as far as floats reach."""
+    """The record with loss, gradient norm and step length in the units of y.
+
+    A number that overflows becomes the largest float.
+    """
     scale = np.float64(problem.targets.scale.scale)
     degree = problem.loss.degree or 0
 

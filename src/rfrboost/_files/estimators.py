@@ -5,6 +5,7 @@ is checked by its schema, and then the parts are checked against each other. Not
 other classes than rfrboost's own.
 """
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -84,7 +85,9 @@ class Labels:
         if name == "str" and len(values) * max(map(len, values)) > MOST_CHARACTERS:
             raise ModelFileError(f"{where} holds labels that are too long")
         try:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore"), warnings.catch_warnings():
+                # NumPy before 2.0 wraps integers that a type cannot hold, with this warning.
+                warnings.simplefilter("ignore", DeprecationWarning)
                 labels = np.array(values, dtype=name)
         except OverflowError:
             labels = None

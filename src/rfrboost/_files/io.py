@@ -1,11 +1,7 @@
-"""``save``, ``load`` and ``file_info``: estimators in files, which are read without trust."""
+"""``save`` and ``load``: estimators in files, which are read without trust."""
 
 import os
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +16,7 @@ from rfrboost._estimators.transformers import (
     SWIMFeatures,
 )
 from rfrboost._files.atomic import write_atomically
-from rfrboost._files.container import pack, read_document, read_summary, unpack
+from rfrboost._files.container import pack, read_document, unpack
 from rfrboost._files.estimators import (
     read_features,
     read_model,
@@ -29,6 +25,7 @@ from rfrboost._files.estimators import (
     write_model,
     write_parameters,
 )
+from rfrboost._files.header import opened, size_of
 from rfrboost._files.schema import ModelFileError, State
 from rfrboost._version import __version__
 
@@ -110,51 +107,3 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     with opened(path) as stream:
         return from_state(read_document(stream, size_of(stream)))
-
-
-def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file says about itself; its arrays of numbers are not read.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    dict
-        ``format``; ``version``, that of rfrboost which wrote it; ``estimator``, the name of its
-        class; ``parameters``; ``fitted``, its state with ``{"array": name}`` in place of arrays of
-        numbers;
-        ``arrays``, their types and shapes by name; ``checksum``, which only :func:`load` compares;
-        ``bytes``, the size of the file.
-
-    Raises
-    ------
-    ModelFileError
-        If it is not a complete model file of a known format.
-    """
-    with opened(path) as stream:
-        document, table = read_summary(stream, size_of(stream))
-        arrays = {n: {"dtype": e["dtype"], "shape": e["shape"]} for n, e in table.items()}
-        return {**document, "arrays": arrays, "bytes": size_of(stream)}
-
-
-def size_of(stream: BinaryIO) -> int:
-    """The size of an open file."""
-    return os.fstat(stream.fileno()).st_size
-
-
-@contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """The file, if it is one; whatever is wrong with what is read from it becomes a sentence."""
-    path = Path(path)
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ModelFileError("it is not a file")  # a pipe would never end
-        # Unbuffered, so that no more is read than asked for.
-        with open(path, "rb", buffering=0) as stream:
-            yield stream
-    except ModelFileError as error:
-        raise ModelFileError(f"Cannot load {path}: {error}.") from error
-    except (RecursionError, MemoryError) as error:
-        raise ModelFileError(f"Cannot load {path}: it is too large or too deep.") from error

@@ -24,7 +24,7 @@ from scipy.special import expit
 
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.precision import representable
+from rfrboost._numerics.precision import float32_suffices
 from rfrboost._typing import Array
 
 
@@ -133,6 +133,7 @@ class DenseFeatures:
     dtype: np.dtype = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", frozen(self.weights))
         object.__setattr__(self, "width", self.weights.shape[1])
         object.__setattr__(self, "bound", ACTIVATIONS[self.activation].bound)
         object.__setattr__(self, "dtype", self.weights.dtype)
@@ -145,9 +146,9 @@ class DenseFeatures:
         return 1 + norms
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "DenseFeatures":
-        if dtype == self.dtype or not representable(self.weights, largest_input):
+        if dtype == self.dtype or not float32_suffices(self.weights, largest_input):
             return self
-        return DenseFeatures(frozen(self.weights.astype(dtype)), self.activation)
+        return DenseFeatures(self.weights.astype(dtype), self.activation)
 
     def __call__(self, rows: Array, out: Array) -> None:
         product(rows.astype(out.dtype, copy=False), self.weights.astype(out.dtype, copy=False), out)

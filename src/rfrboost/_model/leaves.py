@@ -1,13 +1,16 @@
-"""Leaves: rows halved again and again along the direction in which they spread most.
+"""Leaves: regions of input space, each with its own kernel machine.
 
-A row's neighbours are then mostly in its own leaf, so that what is fitted leaf by leaf costs as
-much a row however many rows there are.
+A tree halves the rows again and again, across the direction in which they spread most
+(:class:`Splits`). Most neighbours of a row are then in its own leaf. The feature map
+:class:`LocalSums` predicts a row by the bumps of its leaf only, so that with any number of training
+rows the cost per row stays the same. At the edge of a leaf predictions may jump.
 
-Bumps leaf by leaf: as many centres as rows, of which a row meets those of its own leaf only.
+Rows are x (n, D), except for the feature map, which takes rows (x, 1).
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -19,15 +22,17 @@ from rfrboost._numerics.blas import product, stretched
 from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._typing import Array, Indices
 
-# Rows that say in which direction a node spreads most.
+# The most rows of a node from which the direction of largest spread is computed.
 SPREAD_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class Splits:
-    """A complete tree: node i sends rows to node 2i + 1, or past its threshold to 2i + 2.
+    """A complete binary tree.
 
-    ``directions`` are (nodes, D), ``thresholds`` (nodes,); leaves are numbered from left to right.
+    Node i sends a row x to node 2i + 2 if x·directions[i] is above thresholds[i], else to node
+    2i + 1. ``directions`` are (nodes, D), ``thresholds`` (nodes,). Leaves are numbered from left to
+    right.
     """
 
     directions: Array
@@ -38,10 +43,11 @@ class Splits:
         return len(self.thresholds) + 1
 
     def __call__(self, X: Array) -> Indices:
-        """The leaf of every row, some rows at a time."""
+        """The number of the leaf (n,) that each row falls into."""
         node = np.zeros(len(X), np.intp)
         for begin in range(0, len(X), BATCH_ROWS):
-            rows, own = X[begin : begin + BATCH_ROWS], node[begin : begin + BATCH_ROWS]
+            rows = X[begin : begin + BATCH_ROWS]
+            own = node[begin : begin + BATCH_ROWS]
             for _ in range(self.n_leaves.bit_length() - 1):
                 along = np.einsum("ij,ij->i", rows, self.directions[own])
                 own[...] = 2 * own + 1 + (along > self.thresholds[own])
@@ -49,9 +55,13 @@ class Splits:
 
 
 def grow(X: Array, L: Array, most: int, rng: Generator) -> Splits:
-    """Splits into leaves of at most ``most`` rows of X, as far as rows differ; L is the metric."""
+    """Splits of X into leaves of at most ``most`` rows; spread is measured in the metric L.
+
+    Equal rows stay in one leaf, even if there are more of them than ``most``.
+    """
     n_nodes = 2 ** max(int(np.ceil(np.log2(len(X) / most))), 0) - 1
-    directions, thresholds = np.zeros((n_nodes, X.shape[1])), np.zeros(n_nodes)
+    directions = np.zeros((n_nodes, X.shape[1]))
+    thresholds = np.zeros(n_nodes)
     parts = [np.arange(len(X))]
     for i in range(n_nodes):
         rows = parts[i]
@@ -64,25 +74,27 @@ def grow(X: Array, L: Array, most: int, rng: Generator) -> Splits:
 
 
 def widest(X: Array, L: Array) -> Array:
-    """The direction v along which x·v, the first principal component in the metric, varies most."""
+    """The direction v such that x·v is the first principal component of rows x·L."""
     if len(X) < 2:
         return np.zeros(X.shape[1])
     Z = stretched(X, L)
     Z = Z - Z.mean(axis=0)
     _, vectors = eigh(product(Z.T, Z))
     u = vectors[:, -1:]
-    # A sign is nobody's choice: the largest entry is positive.
+    # The sign of an eigenvector is arbitrary: here its largest entry is positive.
     u = u * np.sign(u[np.argmax(np.abs(u)), 0])
     return (L[:, None] * u if L.ndim == 1 else product(L, u))[:, 0]
 
 
 def middle(values: Array) -> float:
-    """Half way across the gap between values that is nearest to the middle row.
+    """The threshold that halves the values: the centre of a gap between two of them.
 
-    Between values, so that rounding sends no row elsewhere; where all are equal, at them.
+    Of the two gaps around the median value it is that which halves better. In the centre of a gap
+    rounding sends no row to the wrong side. If all values are equal it is that value.
     """
     ordered = np.sort(values) if len(values) else np.zeros(1)
-    half, n = ordered[len(ordered) // 2], len(ordered)
+    n = len(ordered)
+    half = ordered[n // 2]
     ends = [int(np.searchsorted(ordered, half, side)) for side in ("left", "right")]
     gaps = [end for end in ends if 0 < end < n]
     if not gaps:
@@ -93,19 +105,19 @@ def middle(values: Array) -> float:
 
 @dataclass(frozen=True)
 class Leaf:
-    """Bumps around the rows of a leaf, and their coefficients: Cᵀf + c."""
+    """The kernel machine of a leaf: bumps f around its rows, and their sums Cᵀf + c."""
 
     bumps: Bumps
     C: Array
     c: Array
 
     def __call__(self, X: Array) -> Array:
-        # In double precision: coefficients of close centres are large, and cancel.
+        # In double precision: coefficients of close centres are large and cancel each other.
         F = self.bumps.between(X, self.bumps.centres, np.float64)
         return product(F, self.C.astype(float)) + self.c
 
     def pull(self, rows: Array, cotangent: Array) -> Array:
-        """Cotangents of the sums to those of x."""
+        """The chain rule at rows (x, 1): cotangents of the sums (n, d) to those of x."""
         return self.bumps.pullback(rows)(product(cotangent, self.C.T.astype(float)))
 
 
@@ -113,23 +125,20 @@ class Leaf:
 class LocalSums:
     """A feature map of few features: the sums Cᵀf + c of the leaf that a row falls into.
 
-    A leaf that no training row fell into has its neighbour's.
+    ``leaves`` has an entry for each leaf of ``splits``. A leaf without training rows has the entry
+    of a neighbour.
     """
 
     splits: Splits
     leaves: tuple[Leaf, ...]
 
+    # What every feature map states (see FeatureMap); sums are always in double precision.
+    bound: ClassVar[float] = np.inf
+    dtype: ClassVar[np.dtype] = np.dtype(np.float64)
+
     @property
     def width(self) -> int:
         return len(self.leaves[0].c)
-
-    @property
-    def bound(self) -> float:
-        return np.inf
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.dtype(np.float64)
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "LocalSums":
         return self
@@ -139,13 +148,16 @@ class LocalSums:
             out[own] = leaf(rows[own, :-1])
 
     def _own_rows(self, rows: Array) -> Iterator[tuple[Leaf, Indices]]:
-        """Every leaf that some rows fall into, with these rows."""
+        """Each leaf that some rows fall into, with the numbers of these rows."""
         where = self.splits(rows[:, :-1])
         for j in np.unique(where):
             yield self.leaves[j], np.flatnonzero(where == j)
 
     def pullback(self, rows: Array) -> Callable[[Array], Array]:
-        """Cotangents of the sums at some rows to those of x; leaves have no width to cross."""
+        """The chain rule at rows (x, 1): cotangents of the sums (n, d) to those of x.
+
+        It is that within the leaf of each row; jumps at the edges of leaves are ignored.
+        """
 
         def pull(cotangent: Array) -> Array:
             total = np.zeros((len(rows), rows.shape[1] - 1))

@@ -2,7 +2,7 @@
 
 A raw prediction is Wᵀφ + b, an array (n, d) for n rows and d outputs; a loss l(raw, y) is convex
 and differentiable in it. The losses themselves are in :mod:`rfrboost._model.losses`. Here are also
-the links, from raw predictions to predictions, and the statistics of targets that losses use.
+the links, from raw predictions to predictions.
 """
 
 from abc import ABC, abstractmethod
@@ -64,8 +64,8 @@ class Loss(ABC):
         The default computes the second from a difference of gradients.
         """
         step = 1e-4 / (np.abs(move).max(initial=0.0) or 1.0)
-        slope = row_sums(self.gradient(raw, y) * move)
-        ahead = row_sums(self.gradient(raw + step * move, y) * move)
+        slope: Array = np.sum(self.gradient(raw, y) * move, axis=1)
+        ahead: Array = np.sum(self.gradient(raw + step * move, y) * move, axis=1)
         return slope, (ahead - slope) / step
 
     def n_outputs(self, y: Array) -> int:
@@ -167,38 +167,3 @@ class BuiltInLoss(Loss):
 
     def predict(self, raw: Array) -> Array:
         return LINKS[self.link](raw)
-
-
-def row_sums(values: Array) -> Array:
-    """The sum over the outputs of every row."""
-    sums: Array = np.sum(values, axis=1)
-    return sums
-
-
-def weighted_mean(y: Array, w: Array) -> Array:
-    """The mean of every column."""
-    mean: Array = w @ y / w.sum()
-    return mean
-
-
-def weighted_quantile(y: Array, w: Array, level: float | Array) -> Array:
-    """The ``level`` quantile of every column; one level for all columns, or one for each."""
-    order = np.argsort(y, axis=0)
-    cumulative = np.cumsum(w[order], axis=0)
-    position = np.argmax(cumulative >= level * cumulative[-1], axis=0)
-    quantile: Array = np.take_along_axis(y, np.take_along_axis(order, position[None], 0), 0)[0]
-    return quantile
-
-
-def robust_spread(y: Array, w: Array) -> Array:
-    """1.4826 × the median absolute deviation of every column, a robust standard deviation.
-
-    Where more than half of the targets are equal that is 0, and the root mean square of the
-    distances from the median stands in for it.
-    """
-    distance = np.abs(y - weighted_quantile(y, w, 0.5))
-    mad = 1.4826 * weighted_quantile(distance, w, 0.5)
-    largest = distance.max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)
-    deviation = unit * np.sqrt(weighted_mean((distance / unit) ** 2, w))
-    return np.maximum(np.where(mad > 1e-9 * largest, mad, deviation), 1e-9)

@@ -15,15 +15,7 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 from scipy.special import expit, xlogy
 
-from rfrboost._model.loss import (
-    LARGEST_EXPONENT,
-    BuiltInLoss,
-    StoredFields,
-    robust_spread,
-    row_sums,
-    weighted_mean,
-    weighted_quantile,
-)
+from rfrboost._model.loss import LARGEST_EXPONENT, BuiltInLoss, StoredFields
 from rfrboost._model.loss import Loss as Loss
 from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array
@@ -34,6 +26,41 @@ RAREST = 1e-12
 # Huber's δ in robust standard deviations of y: the usual compromise, which is 95 % as efficient as
 # the mean where errors are normal.
 HUBER_SPREADS = 1.345
+
+
+def row_sums(values: Array) -> Array:
+    """The sum over the outputs of every row."""
+    sums: Array = np.sum(values, axis=1)
+    return sums
+
+
+def weighted_mean(y: Array, w: Array) -> Array:
+    """The mean of every column."""
+    mean: Array = w @ y / w.sum()
+    return mean
+
+
+def weighted_quantile(y: Array, w: Array, level: float | Array) -> Array:
+    """The ``level`` quantile of every column; one level for all columns, or one for each."""
+    order = np.argsort(y, axis=0)
+    cumulative = np.cumsum(w[order], axis=0)
+    position = np.argmax(cumulative >= level * cumulative[-1], axis=0)
+    quantile: Array = np.take_along_axis(y, np.take_along_axis(order, position[None], 0), 0)[0]
+    return quantile
+
+
+def robust_spread(y: Array, w: Array) -> Array:
+    """1.4826 × the median absolute deviation of every column, a robust standard deviation.
+
+    Where more than half of the targets are equal that is 0, and the root mean square of the
+    distances from the median stands in for it.
+    """
+    distance = np.abs(y - weighted_quantile(y, w, 0.5))
+    mad = 1.4826 * weighted_quantile(distance, w, 0.5)
+    largest = distance.max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    deviation = unit * np.sqrt(weighted_mean((distance / unit) ** 2, w))
+    return np.maximum(np.where(mad > 1e-9 * largest, mad, deviation), 1e-9)
 
 
 @dataclass(frozen=True)
@@ -52,6 +79,10 @@ class SquaredError(BuiltInLoss):
 
     def gradient(self, raw: Array, y: Array) -> Array:
         return raw - y
+
+    def value_and_gradient(self, raw: Array, y: Array) -> tuple[Array, Array]:
+        r = raw - y
+        return 0.5 * row_sums(r**2), r
 
     def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
         return row_sums((raw - y) * move), row_sums(move**2)

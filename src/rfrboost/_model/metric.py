@@ -1,8 +1,12 @@
-"""Features drawn in a learned metric: distances count where, and as far as, the model bends.
+"""A learned metric: distances count in the directions in which the model bends.
 
-After some layers the model's own input gradients say which directions matter. Their average outer
-product (AGOP) M measures distances for the next layer: SWIM pairs are drawn, and neurons placed,
-among rows z·M^½. Irrelevant inputs, the known weakness of random features, then fade.
+After some layers the model's input gradients show which directions matter. Their average outer
+product M (AGOP; Radhakrishnan, Beaglehole, Pandit, Belkin 2024) measures distances for the next
+layer: SWIM pairs are drawn, and neurons placed, among rows z·L with L = M^½. Inputs that do not
+matter, the known weakness of random features, then lose their influence.
+
+Gradients are (n, D, d); L is (D, D), or its diagonal (D,) for many columns. There is nothing to
+learn from features without a derivative.
 """
 
 from dataclasses import dataclass
@@ -14,42 +18,39 @@ from scipy.linalg import eigh
 
 from rfrboost._model.features import DenseFeatures
 from rfrboost._model.samplers import Sampler
-from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product, stretched
 from rfrboost._typing import Array
 
-# Gradients that are averaged, one a row and output. With fewer, two inputs of thirty that matter
-# together are not found on every seed.
+# Number of gradients that are averaged, one for each row and output. With fewer, two inputs of
+# thirty that matter only together are not found on every seed.
 METRIC_GRADIENTS = 1024
 
-
-# Rows at least, however many outputs: gradients at one row are much alike.
+# The fewest rows, however many outputs there are: gradients of outputs at one row are much alike.
 FEWEST_ROWS = 256
 
-
-# What every direction keeps, in units of the average one: a direction that has not been tried is
-# not known to be useless.
+# Added to each direction of M, in units of the average direction: a direction that no layer has
+# used yet is not known to be useless.
 FLOOR = 0.1
 
-
-# Up to this many columns the metric is a full matrix; beyond, a stretch of every column.
+# Up to this many columns the metric is a full matrix, beyond it a factor for each column: a full
+# matrix costs D³ operations for each layer.
 DENSE_COLUMNS = 512
 
-
-# Gradients that differ by less than this share of their size differ by rounding.
+# Gradients that vary by less than this share of their size are constant up to rounding.
 CONSTANT = 1e-9
 
 
 def metric_rows(n_outputs: int) -> int:
-    """How many rows' gradients make a metric."""
+    """The number of rows whose gradients a metric is learned from."""
     return max(METRIC_GRADIENTS // n_outputs, FEWEST_ROWS)
 
 
 def learned_metric(gradients: Array) -> Array:
-    """L = M^½ for the model's gradients (n, D, d), scaled so that an average direction counts 1.
+    """L = M^½ for the model's gradients (n, D, d), scaled so that the mean eigenvalue of M is 1,
+    before ``FLOOR`` is added.
 
-    M is the covariance of the gradients, not their second moment: what is constant is linear in x,
-    which the head fits without features. Half of what lies off the diagonal is dropped, because
+    M is the covariance of the gradients, not their second moment: a constant gradient belongs to a
+    model that is linear in x, which needs no features. Entries off the diagonal are halved, because
     D² numbers are learned from few rows.
     """
     D = gradients.shape[1]
@@ -67,17 +68,18 @@ def learned_metric(gradients: Array) -> Array:
 
 
 def column_metric(gradients: Array) -> Array:
-    """The diagonal of L alone."""
+    """The diagonal (D,) of L, from the diagonal of M alone."""
     D = gradients.shape[1]
     steep = np.square(gradients - gradients.mean(axis=0)).sum(axis=(0, 2))
     if np.sqrt(steep.max() / len(gradients)) <= CONSTANT * np.abs(gradients).max():
         return np.ones(D)
-    return np.sqrt(steep * (D / steep.sum()) + FLOOR)
+    diagonal: Array = np.sqrt(steep * (D / steep.sum()) + FLOOR)
+    return diagonal
 
 
 @dataclass(frozen=True)
 class InMetric:
-    """A sampler that sees rows z·L, and whose features are then those of z itself."""
+    """A sampler that draws features of rows z·L, and returns them as features of z itself."""
 
     sampler: Sampler
     L: Array
@@ -86,9 +88,7 @@ class InMetric:
         return self.sampler.n_rows(n_features)
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
-        # A map without weights has no gradients either, and is refused before there is a metric.
+        # A metric is learned from features with weights only, so that these have weights too.
         features: Any = self.sampler.sample(stretched(Z, self.L), Y, n_features, rng)
         directions = stretched(features.weights[:-1].T, self.L.T).T
-        return DenseFeatures(
-            frozen(np.vstack([directions, features.weights[-1:]])), features.activation
-        )
+        return DenseFeatures(np.vstack([directions, features.weights[-1:]]), features.activation)

@@ -25,7 +25,6 @@ from rfrboost._model.features import (
     TransformerFeatures,
     dense,
 )
-from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import squared_distances
 from rfrboost._typing import Array, Indices
 
@@ -95,7 +94,7 @@ def swim_neurons(
     apart = np.where(distance > 0, distance, np.inf)[:, None]
     directions = (high - low) * (delta / apart) / apart
     offsets = low - np.einsum("ij,ij->i", directions, first)
-    return DenseFeatures(frozen(np.vstack([directions.T, offsets])), activation)
+    return DenseFeatures(np.vstack([directions.T, offsets]), activation)
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class IID:
         gaussian = self.distribution == "gaussian"
         unit = rng.standard_normal(shape) if gaussian else rng.uniform(-1, 1, shape)
         weights = self.scale / np.sqrt(Z.shape[1]) * unit
-        return DenseFeatures(frozen(weights), self.activation)
+        return DenseFeatures(weights, self.activation)
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,7 @@ class Fourier:
         frequencies = rng.standard_normal((Z.shape[1], n_features))
         phases = rng.uniform(0, 2 * np.pi, (1, n_features))
         weights = np.vstack([self.scale / np.sqrt(Z.shape[1]) * frequencies, phases])
-        return DenseFeatures(frozen(weights), "cos")
+        return DenseFeatures(weights, "cos")
 
 
 @dataclass(frozen=True)

@@ -94,12 +94,6 @@ class Moments:
         if self.rr is not None:
             self.rr += part.rr
 
-    def repeat(self, times: int) -> None:
-        """The moments of rows (f, (r, …, r)), with r repeated ``times``; drops Σw·rrᵀ."""
-        self.r = np.tile(self.r, times)
-        self.fr = np.tile(self.fr, (1, times))
-        self.rr = None
-
     def center(self) -> None:
         """Turn second moments into those about the mean: the problem once an intercept is fitted.
 
@@ -255,6 +249,17 @@ def _solve_spectral(G: Array, s: float, B: Array) -> Array:
     V = vectors[:, kept]
     X: Array = scale[:, None] * (V @ ((V.T @ (scale[:, None] * B)) / values[kept][:, None]))
     return X
+
+
+def ridge(moments: Moments, l2: float, single: bool = False) -> tuple[Array, Array]:
+    """C (p, d) and c (d,) that minimise (1/n) Σ w‖r − Cᵀf − c‖² + λ‖C‖²_F, λ = ``l2``.
+
+    ``moments`` are those of (f, r); they are made central. ``single`` allows a factorisation in
+    single precision.
+    """
+    moments.center()
+    C = solve(moments.ff, moments.weight * l2, moments.fr, single)
+    return C, (moments.r - moments.f @ C) / moments.weight
 
 
 def solve_shifts(G: Array, shifts: Array, B: Array, single: bool = False) -> Array:

@@ -1,18 +1,21 @@
-"""Where single precision is accurate enough for a layer's features, and then twice as fast.
+"""When a layer's features may be computed in single precision, which is twice as fast.
 
-*In a fit.* A Gram matrix G = FᵀF multiplied in float32 carries an error E. Rounding errors mostly
-average out: measured on tanh features, ‖E‖₂ is below u·tr(G) with u = 2⁻²⁴. (Features that are
-nearly equal and saturated reach some tens of that, but then E lies along G's own largest
-eigenvector, where it does not matter.) The ridge step solves with G + nλI, so its solution moves by
-about ‖E‖/(nλ) relative to its own size. With |f| ≤ b the trace is at most n·p·b², and
+*In a fit.* F are the random features of all rows. A Gram matrix G = FᵀF multiplied in float32
+carries an error E. Rounding errors mostly average out: measured on tanh features, ‖E‖₂ is below
+u·tr(G) with u = 2⁻²⁴. (Features that are nearly equal and saturated reach some tens of that, but
+then E lies along G's own largest eigenvector, where it does not matter.) The ridge step solves with
+G + nλI, where n is Σw, so its solution moves by about ‖E‖/(nλ) relative to its own size. With p
+features |f| ≤ b the trace is at most n·p·b², and
 
     λ ≥ SAFETY · u · p · b²
 
-keeps that movement small: within a thousandth of the fit's own spread in the tests, and below what
-another seed changes. Everything else is done in float64 (:func:`gram_dtype`).
+keeps that movement small: in the tests it is within a thousandth of the standard deviation of the
+fit's predictions, and below what another seed changes. Layers for which this does not hold are
+computed in float64 (:func:`gram_dtype`).
 
-*In a prediction.* A feature that is wrong by some multiples of u moves the prediction by that times
-its coefficient; :func:`predicting_dtypes` compares the sum over features with LARGEST_NOISE.
+*In a prediction.* If features err independently by multiples of u, the prediction errs by about u
+times the norm of (coefficient × error); :func:`predicting_dtypes` compares that, and the error of
+the summation, with LARGEST_NOISE.
 """
 
 import numpy as np
@@ -31,10 +34,10 @@ LARGEST_NOISE = 1.5e-6
 
 # Sums over hundreds of features in single precision are this many times less accurate than the
 # features themselves.
-SUMS = 16.0
+SUMMATION_FACTOR = 16.0
 
 # Inputs or weights from this size on make float32 pre-activations inaccurate.
-LARGEST = 1e6
+LARGEST_FACTOR = 1e6
 
 
 def gram_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
@@ -58,18 +61,20 @@ def bagged_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
 def predicting_dtypes(
     fitted: np.dtype, gain: float, wrong: float, noise: float = LARGEST_NOISE
 ) -> tuple[np.dtype, np.dtype]:
-    """The dtypes in which a layer's features are predicted, and in which they are summed.
+    """The dtypes in which a layer's features are computed in prediction, and in which they are
+    summed.
 
     ``fitted`` is the dtype that the layer was fitted in. ``gain`` is the norm of the coefficients
-    that lead from its features to the prediction; ``wrong`` is their norm after each coefficient
-    is multiplied by its feature's own error, in units of u. If features are wrong at random, the
-    prediction is wrong by about u·``wrong``.
+    that lead from its features to the prediction; ``wrong`` is the same norm with each coefficient
+    multiplied by its feature's error, measured in multiples of u. ``noise`` is the largest error
+    allowed.
     """
     double = np.dtype(np.float64)
     features = double if UNIT_ROUNDOFF * wrong > noise else fitted
-    return features, double if SUMS * UNIT_ROUNDOFF * gain > noise else features
+    return features, double if SUMMATION_FACTOR * UNIT_ROUNDOFF * gain > noise else features
 
 
-def representable(weights: Array, largest_input: float) -> bool:
+def float32_suffices(weights: Array, largest_input: float) -> bool:
     """Whether float32 pre-activations keep enough digits for these weights and inputs."""
-    return bool(np.abs(weights).max(initial=0.0) < LARGEST and largest_input < LARGEST)
+    largest_weight = np.abs(weights).max(initial=0.0)
+    return bool(largest_weight < LARGEST_FACTOR and largest_input < LARGEST_FACTOR)

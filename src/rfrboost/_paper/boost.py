@@ -1,7 +1,9 @@
 """Random feature representation boosting: Algorithms 1 and 2 of the paper.
 
-The loop is the paper's. What differs between the two algorithms is the step rule; what the
-random features are is the samplers' affair; both are handed in.
+The loop is the paper's. The two algorithms differ in how the step A_t is fitted, which is the step
+rule's task (:mod:`rfrboost._paper.steps`); a sampler draws the random features. Both are part of a
+:class:`Recipe`. Φ is homogeneous, (n, width + 1) with a last column of ones, and so is x. The
+ensemble of an automatic fit is boosted elsewhere (:mod:`rfrboost._auto.members`).
 """
 
 from collections.abc import Callable
@@ -30,47 +32,64 @@ from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.arrays import frozen, largest_entry
 from rfrboost._paper.heads import constant_head, fit_head
 from rfrboost._paper.steps import StepRule
-from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, weighted_sums, weights_of
-from rfrboost._rows.draw import ContentOrder, Order, draw_features, gather, split
+from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, gather, weighted_sums, weights_of
+from rfrboost._rows.draw import ContentOrder, Order, draw_features, split_into_parts
 from rfrboost._typing import Array
 
-# A column that varies less than this is constant: its squares would vanish.
+# A column of X that stays this close to its mean counts as constant: products of squares of its
+# deviations would underflow.
 SMALLEST_INPUT = 1e-60
-
-
-# The random stream of everything about rows; those of layers are 0, 1, 2, ….
+# A standard deviation up to this share of the mean is rounding: the column of Φ is constant.
+SMALLEST_DEVIATION = 1e-12
+# A fit has numbered random streams. Stream 0 draws Φ₀ and stream t the features of layer t. The
+# metric after t layers is learned from rows that stream METRIC_STREAM + t draws; ROWS_STREAM draws
+# the projections by which rows are sorted.
+METRIC_STREAM = 2**30
 ROWS_STREAM = 2**31
 
 
-# Those of the rows that the metrics of layers 1, 2, … are learned from begin here.
-METRIC_STREAM = 2**30
+@dataclass(frozen=True)
+class PowerSchedule:
+    """The learning rate η_t = c·t^(−s) of the regret bound; s = 0 is a constant one."""
+
+    c: float
+    s: float
+
+    def __call__(self, t: int) -> float:
+        return float(self.c * t**-self.s)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything the loop needs to know, as data."""
+    """What a fit needs to know beside its rows, in the units of the fit."""
 
+    #: T
     n_layers: int
     loss: Loss
     step: StepRule
+    #: draws the features f_t
     sampler: Sampler
+    #: how many of them are of Φ, and how many of x
     n_features: tuple[int, int]
+    #: draws Φ₀, or None where Φ₀ is x
     initial: Sampler | None
+    #: the width of Φ₀ if it is drawn
     hidden_dim: int
-    learning_rate: Callable[[int], float]
+    #: η_t, given t
+    learning_rate: PowerSchedule
+    #: λ of the head
     l2_head: float
+    #: whether Φ is standardised after every layer
     normalize: bool
+    #: how distances between inputs are measured: "identity" or "agop"
     metric: str
+    #: the number of parts that rows are cut into; more than 1 is sample splitting
     n_parts: int
     seed: int
 
 
-# Asked at the start and after every layer whether another one may be added.
-Judge = Callable[[Network], bool]
-
-
 def always(network: Network) -> bool:
-    """No limit but the number of layers."""
+    """Whether another layer may be added, where only their number is limited: yes."""
     return True
 
 
@@ -79,26 +98,33 @@ def boost(
     recipe: Recipe,
     fitted: Network | None,
     watch: Watch,
-    goes_on: Judge = always,
+    may_add_layer: Callable[[Network], bool] = always,
 ) -> Network:
-    """Fit a network, or add layers to a fitted one. ``watch`` is told of every layer."""
-    mean = chunks.facts.x_mean if fitted is None else fitted.mean
+    """Fit a network, or add layers to a fitted one, up to ``recipe.n_layers``.
+
+    ``watch`` is told of every layer; ``may_add_layer`` is asked at the start and after each.
+    """
+    facts = chunks.facts
+    # Subtracting the mean changes neither SWIM features nor a head with an intercept, and keeps
+    # differences of large numbers out of every product.
+    mean = frozen(facts.x_sum / facts.weight) if fitted is None else fitted.mean
     order = prepare(chunks, mean, recipe)
     if fitted is None:
         network = begin(chunks, order, mean, recipe)
     else:
         network = resume(chunks, fitted, recipe)
-    standing = chunks.total(standing_of, network.heads[-1], recipe.loss)
+    W = network.heads[-1]
+    risk = chunks.total(training_risk, W, recipe.loss)
 
-    while len(network.layers) < recipe.n_layers and goes_on(network):
-        t, began = len(network.layers) + 1, perf_counter()
+    while len(network.layers) < recipe.n_layers and may_add_layer(network):
+        t = len(network.layers) + 1
+        began = perf_counter()
         if recipe.n_parts > 1:
             chunks.set("part", part_of, t)
-        W = network.heads[-1]
 
         # Generate random features f_t(x, Φ_{t−1})
         rng = layer_generator(recipe.seed, t)
-        features = sample_features(chunks, order, network, standing.largest, recipe, rng)
+        features = sample_features(chunks, order, network, risk.largest_phi, recipe, rng)
         # Fit A_t: sandwiched least squares, or the gradient on the features and a line search
         A = recipe.step.fit(chunks, features, W, recipe.loss)
         # Build the layer Φ_t = Φ_{t−1} + η A_t f_t
@@ -110,37 +136,46 @@ def boost(
         W = fit_head(chunks, recipe.loss, recipe.l2_head, W)
 
         network = replace(network, layers=(*network.layers, layer), heads=(*network.heads, W))
-        standing = chunks.total(standing_of, W, recipe.loss)
-        watch(LayerRecord(t, standing.risk, A.alpha, A.gradient_norm, perf_counter() - began))
+        risk = chunks.total(training_risk, W, recipe.loss)
+        seconds = perf_counter() - began
+        watch(LayerRecord(t, risk.loss / risk.weight, A.alpha, A.gradient_norm, seconds))
     return network
 
 
 def layer_generator(seed: int, t: int) -> Generator:
-    """Layer t's own stream, so that layers added later are those of one long fit."""
+    """Random stream t, which depends on nothing before: added layers are those of one long fit."""
     return default_rng(SeedSequence(seed, spawn_key=(t,)))
 
 
 def prepare(chunks: Chunks, mean: Array, recipe: Recipe) -> Order:
-    """Centre the rows, and say in what order they are drawn from."""
-    constant = chunks.facts.largest_from(mean) < SMALLEST_INPUT
+    """Centre the rows, and sort them for drawing features."""
+    constant = largest_deviations(chunks, mean) < SMALLEST_INPUT
     chunks.set("x", centered_rows, mean, constant)
     rng = layer_generator(recipe.seed, ROWS_STREAM)
-    # Parts are for arrays only, which is refused elsewhere for anything else.
-    in_parts = recipe.n_parts > 1
-    order: Order = split(cast(InMemory, chunks), rng) if in_parts else ContentOrder(chunks, rng)
+    order: Order
+    if recipe.n_parts > 1:
+        # Estimators refuse sample splitting of rows that are not in memory.
+        order = split_into_parts(cast(InMemory, chunks), rng)
+    else:
+        order = ContentOrder(chunks, rng)
     chunks.set("y", by_columns)
     return order
 
 
+def largest_deviations(chunks: Chunks, mean: Array) -> Array:
+    """max|x − mean| of every column, rounded as the differences themselves are."""
+    return np.maximum(chunks.facts.x_high - mean, mean - chunks.facts.x_low)
+
+
 def centered_rows(chunk: Chunk, mean: Array, constant: Array) -> Array:
-    """Rows (x − mean, 1), columns that hardly vary set to zero."""
+    """Rows (x − mean, 1), with constant columns set to zero."""
     x = centered(chunk.x, mean)
     x[:, :-1][:, constant] = 0.0
     return x
 
 
 def by_columns(chunk: Chunk) -> Array:
-    """y column by column: what losses do across a row's few outputs is then fast."""
+    """y in Fortran order: losses work across the few outputs of each row, which is fast in it."""
     return np.asfortranarray(chunk.y)
 
 
@@ -150,7 +185,7 @@ def part_of(chunk: Chunk, t: int) -> int:
 
 
 def begin(chunks: Chunks, order: Order, mean: Array, recipe: Recipe) -> Network:
-    """Φ₀ and W₀."""
+    """The network without layers: Φ₀ and W₀."""
     rng = layer_generator(recipe.seed, 0)
     initial = None
     if recipe.initial is not None:
@@ -162,7 +197,7 @@ def begin(chunks: Chunks, order: Order, mean: Array, recipe: Recipe) -> Network:
 
 
 def resume(chunks: Chunks, network: Network, recipe: Recipe) -> Network:
-    """Bring the rows to where a fitted network left them, and refit its last head to them."""
+    """Compute Φ of the rows by a fitted network, and refit its last head to them."""
     chunks.set("phi", started, network.initial)
     for layer in network.layers:
         chunks.set("phi", advanced, layer, False)
@@ -171,7 +206,7 @@ def resume(chunks: Chunks, network: Network, recipe: Recipe) -> Network:
 
 
 def started(chunk: Chunk, initial: FeatureMap | None) -> Array:
-    """Φ₀."""
+    """Φ₀ of a chunk."""
     return start(initial, chunk.x)
 
 
@@ -184,7 +219,8 @@ def sample_features(
     rng: Generator,
 ) -> LayerFeatures:
     """f_t(x, Φ) = concat(σ(BΦ), σ(Cx)), or their sum where A_t is diagonal or scalar."""
-    width = len(network.heads[-1].W)
+    head = network.heads[-1]
+    width = len(head.matrix) - 1
     n_phi, n_x = (width, width) if recipe.step.added else recipe.n_features
     from_phi = from_x = None
     if n_phi:
@@ -195,22 +231,22 @@ def sample_features(
     features = LayerFeatures(from_phi, from_x, recipe.step.added)
     if recipe.step.added and {m.width for m in features.maps} != {width}:
         raise ValueError(
-            f"A diagonal or scalar step_matrix needs as many features as Φ is wide ({width}), but "
-            f"these features come in widths of {[m.width for m in features.maps]}. Use "
-            "step_matrix='dense', or features whose number can be set."
+            f"A diagonal or scalar step_matrix needs {width} features, the width of Φ, but these "
+            f"come in widths of {[m.width for m in features.maps]}. Use step_matrix='dense', or "
+            "features whose number can be set."
         )
     entries = chunks.facts.n_rows * features.width
     if entries < chunks.sizes.single_precision_entries:
-        return features  # too little work to be worth the lost digits
-    dtype = recipe.step.dtype(features, network.heads[-1])
+        return features  # too little work to be worth the digits that single precision loses
+    dtype = recipe.step.dtype(features, head)
     if dtype == np.float64:
         return features
-    largest_x = float(chunks.facts.largest_from(network.mean).max())
+    largest_x = float(largest_deviations(chunks, network.mean).max())
     return features.astype(dtype, max(1.0, largest_x, largest_phi))
 
 
 def x_sampler(chunks: Chunks, order: Order, network: Network, recipe: Recipe) -> Sampler:
-    """What draws features of x: as asked for, or in the metric that the layers so far suggest."""
+    """The recipe's sampler, or that sampler in the metric learned from the layers so far."""
     if recipe.metric == "identity" or not network.layers:
         return recipe.sampler
     rng = layer_generator(recipe.seed, METRIC_STREAM + len(network.layers))
@@ -220,8 +256,8 @@ def x_sampler(chunks: Chunks, order: Order, network: Network, recipe: Recipe) ->
 
 
 def advanced(chunk: Chunk, layer: Layer, known: bool) -> Array:
-    """Every row's Φ one layer on, by the step's outputs if they are ``known`` already."""
-    for rows in chunk.batches():
+    """Φ after the layer, in place, from the step's outputs if they are ``known`` already."""
+    for rows, _ in chunk.batches():
         if known:
             layer.advance(chunk.phi[rows], chunk.outputs[rows])
         else:
@@ -230,9 +266,9 @@ def advanced(chunk: Chunk, layer: Layer, known: bool) -> Array:
 
 
 def standardize(chunks: Chunks, layer: Layer, head: Head) -> tuple[Layer, Head]:
-    """Standardise Φ by its present statistics, and let the layer do so from now on.
+    """Standardise Φ by its present statistics; returns the layer that does so too, and the head.
 
-    The head is handed back in the new coordinates: a better start than the old numbers.
+    The head is in the new coordinates, where it predicts as before: the start of the next fit.
     """
     standardizer = column_statistics(chunks)
     chunks.set("phi", standardized, standardizer)
@@ -243,7 +279,7 @@ def standardize(chunks: Chunks, layer: Layer, head: Head) -> tuple[Layer, Head]:
 
 def standardized(chunk: Chunk, standardizer: Standardizer) -> Array:
     """Φ standardised, in place."""
-    for rows in chunk.batches():
+    for rows, _ in chunk.batches():
         standardizer(chunk.phi[rows])
     return chunk.phi
 
@@ -253,7 +289,8 @@ def column_statistics(chunks: Chunks) -> Standardizer:
     total, weight = chunks.total(column_sums).values
     mean = total / weight
     std = np.sqrt(chunks.total(squared_deviations, mean).values[0] / weight)
-    return Standardizer(frozen(mean), frozen(np.where(std > 1e-12 * np.abs(mean), std, 1.0)))
+    varies = std > SMALLEST_DEVIATION * np.abs(mean)
+    return Standardizer(frozen(mean), frozen(np.where(varies, std, 1.0)))
 
 
 def column_sums(chunk: Chunk) -> Sums:
@@ -264,37 +301,32 @@ def column_sums(chunk: Chunk) -> Sums:
 def squared_deviations(chunk: Chunk, mean: Array) -> Sums:
     """Σw·(φ − mean)²."""
     total = np.zeros_like(mean)
-    for rows in chunk.batches():
-        w = weights_of(chunk)[rows]
-        total += w @ (chunk.phi[rows, :-1] - mean) ** 2
+    weights = weights_of(chunk)
+    for rows, _ in chunk.batches():
+        total += weights[rows] @ (chunk.phi[rows, :-1] - mean) ** 2
     return Sums(total)
 
 
 @dataclass
-class Standing:
-    """Where the rows stand after a layer: Σw·l, Σw, and max|Φ|."""
+class TrainingRisk:
+    """Σw·l and Σw over all rows, whose ratio is the risk; and max|Φ|."""
 
     loss: float
     weight: float
-    largest: float
+    largest_phi: float
 
-    def take(self, part: "Standing") -> None:
+    def take(self, part: "TrainingRisk") -> None:
+        """Add the sums of other rows."""
         self.loss += part.loss
         self.weight += part.weight
-        self.largest = max(self.largest, part.largest)
-
-    @property
-    def risk(self) -> float:
-        """(1/n) Σ w·l."""
-        return self.loss / self.weight
+        self.largest_phi = max(self.largest_phi, part.largest_phi)
 
 
-def standing_of(chunk: Chunk, head: Head, loss: Loss) -> Standing:
-    """The same of one chunk."""
+def training_risk(chunk: Chunk, head: Head, loss: Loss) -> TrainingRisk:
+    """The sums of one chunk, under a head of the present Φ."""
     total = weight = 0.0
-    for rows in chunk.batches():
+    for rows, w in chunk.batches():
         losses = loss.value(head(chunk.phi[rows]), chunk.y[rows])
-        w = chunk.weights(rows)
         total += float(losses.sum() if w is None else w @ losses)
         weight += len(losses) if w is None else float(w.sum())
-    return Standing(total, weight, largest_entry(chunk.phi))
+    return TrainingRisk(total, weight, largest_entry(chunk.phi))

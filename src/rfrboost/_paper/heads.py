@@ -1,6 +1,11 @@
-"""The linear head W_t, refitted on the whole representation after every layer.
+"""The linear head W_t, refitted to the whole representation Φ_t after every layer.
 
-Heads for general convex losses: L-BFGS, warm-started and well-conditioned.
+    W_t = argmin (1/n) Σ w·l(Wᵀφ + b, y) + λ‖W‖²_F ,     n = Σw ,
+
+with an unpenalised intercept b, as one matrix (width + 1, d) whose last row is b. Squared error has
+a closed form, ridge regression. Other losses are minimised by L-BFGS in
+coordinates in which the problem is nearly round, from the head before (:func:`convex_head`); small
+problems are then taken to the last digits by Newton steps.
 """
 
 from collections.abc import Callable
@@ -14,13 +19,24 @@ from rfrboost._model.losses import Loss
 from rfrboost._model.network import Head
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.least_squares import Moments, solve
+from rfrboost._numerics.least_squares import Moments, ridge
 from rfrboost._rows.chunks import Chunk, Chunks, Sums, thinned_targets, weighted_sums
 from rfrboost._typing import Array
 
+# Largest entry of the gradient, in whitened coordinates, at which L-BFGS stops: the risk is then
+# within about 1e-8 of its minimum.
+GRADIENT_TOLERANCE = 1e-5
+# The most Newton steps for a small problem. Each multiplies the number of correct digits.
+NEWTON_STEPS = 3
+# A second derivative up to this counts as zero: squares of the smallest inputs are larger.
+FLAT = 1e-150
+
+# The penalised risk and its gradient, given the head's coordinates as one vector.
+Objective = Callable[[Array], tuple[float, Array]]
+
 
 def constant_head(chunks: Chunks, width: int, loss: Loss) -> Head:
-    """W = 0 and the best constant: where the first fit starts."""
+    """W = 0 and the best constant b: where the first fit starts."""
     if loss.starts_at_mean and chunks.facts.n_rows > chunks.sizes.chunk_rows:
         total, weight = chunks.total(target_sums).values
         b = loss.start((total / weight)[None], np.ones(1))
@@ -35,52 +51,31 @@ def target_sums(chunk: Chunk) -> Sums:
 
 
 def fit_head(chunks: Chunks, loss: Loss, l2: float, start: Head) -> Head:
-    """W_t = argmin (1/n) Σ w·l(Wᵀφ + b, y) + λ‖W‖²_F, b unpenalised.
+    """The head of the present Φ, with λ = ``l2``; a convex head is searched from ``start``.
 
     For squared error the paper's objective has no ½: ridge regression with penalty nλ.
     """
     moments = chunks.total(representation_moments)
-    moments.center()
     if loss.quadratic:
-        return Head(frozen(ridge_head(moments, l2)))
+        return Head(frozen(np.vstack(ridge(moments, l2))))
     return Head(frozen(convex_head(chunks, moments, loss, l2, start)))
 
 
 def representation_moments(chunk: Chunk) -> Moments:
     """Moments of (φ, y) over the rows that fit this layer."""
     total = Moments(chunk.phi.shape[1] - 1, chunk.y.shape[1])
-    for rows in chunk.fitting_batches():
-        total.add(np.asfortranarray(chunk.phi[rows, :-1]), chunk.y[rows], chunk.weights(rows))
+    for rows, w in chunk.fitting_batches():
+        total.add(np.asfortranarray(chunk.phi[rows, :-1]), chunk.y[rows], w)
     return total
 
 
-def ridge_head(moments: Moments, l2: float) -> Array:
-    """The closed form, on moments about the mean."""
-    W = solve(moments.ff, moments.weight * l2, moments.fr)
-    return np.vstack([W, (moments.r - moments.f @ W) / moments.weight])
-
-
-# On the gradient in whitened coordinates: the risk is then within about 1e-8 of its minimum.
-GRADIENT_TOLERANCE = 1e-5
-
-
-NEWTON_STEPS = 3
-
-
-# A second derivative below this is none: the smallest inputs there are have larger squares.
-FLAT = 1e-150
-
-
-Objective = Callable[[Array], tuple[float, Array]]
-
-
 def convex_head(chunks: Chunks, moments: Moments, loss: Loss, l2: float, start: Head) -> Array:
-    """L-BFGS from the last head, in coordinates in which the problem is nearly round.
+    """The head for any convex loss, by L-BFGS from ``start``; ``moments`` are made central.
 
     With LLᵀ = h·cov(φ) + 2λI, an estimate of the Hessian (h the mean curvature of the loss),
-    the search runs over V, W = L⁻ᵀV, and over the intercept about the mean of φ. ``moments``
-    are central.
+    the search runs over V, where W = L⁻ᵀV, and over the intercept at the mean of φ.
     """
+    moments.center()
     mean = moments.f / moments.weight
     h = mean_curvature(chunks, loss, start)
     L = whitener(moments.ff * (h / moments.weight), 2 * l2)
@@ -88,6 +83,7 @@ def convex_head(chunks: Chunks, moments: Moments, loss: Loss, l2: float, start: 
     root = np.sqrt(h)
 
     def matrix(v: Array) -> Array:
+        """The head's matrix for coordinates v."""
         V = v.reshape(start.matrix.shape)
         M = np.empty_like(V)
         M[:-1] = product(inverse.T, V[:-1])
@@ -97,6 +93,7 @@ def convex_head(chunks: Chunks, moments: Moments, loss: Loss, l2: float, start: 
         return M
 
     def objective(v: Array) -> tuple[float, Array]:
+        """The penalised risk and its gradient in v."""
         M = matrix(v)
         value, gradient = risk_and_gradient(chunks, loss, Head(M))
         gradient[:-1] += 2 * l2 * M[:-1] - np.multiply.outer(mean, gradient[-1])
@@ -118,15 +115,15 @@ def convex_head(chunks: Chunks, moments: Moments, loss: Loss, l2: float, start: 
 
 
 def polished(objective: Objective, v: Array) -> Array:
-    """Newton steps to a vanishing gradient, which values of the risk are too coarse to find.
+    """Newton steps towards a gradient of zero, as long as they make it smaller.
 
-    Hessian products are differences of gradients; conjugate gradients solve for the step.
+    L-BFGS compares values of the risk, which rounding makes too coarse to find the last digits.
     """
     gradient = objective(v)[1]
-    # Where the loss is flat the step is not finite; it is then no improvement either.
+    # Where the loss is flat the step may not be finite; it is then not taken.
     with np.errstate(all="ignore"):
         for _ in range(NEWTON_STEPS):
-            step = newton_step(objective, v, gradient)
+            step = newton_direction(objective, v, gradient)
             after = objective(v + step)[1]
             if not np.abs(after).max() < np.abs(gradient).max():
                 break
@@ -134,15 +131,16 @@ def polished(objective: Objective, v: Array) -> Array:
     return v
 
 
-def newton_step(objective: Objective, v: Array, gradient: Array) -> Array:
-    """−H⁻¹g, roughly."""
+def newton_direction(objective: Objective, v: Array, gradient: Array) -> Array:
+    """About −H⁻¹g, by conjugate gradients; products with H are differences of gradients."""
 
     def hessian_times(direction: Array) -> Array:
         e = 1e-7 / max(float(np.linalg.norm(direction)), 1e-300)
         return (objective(v + e * direction)[1] - gradient) / e
 
     hessian = LinearOperator((v.size, v.size), matvec=hessian_times, dtype=float)
-    return cg(hessian, -gradient, rtol=1e-5, maxiter=60)[0]
+    step: Array = cg(hessian, -gradient, rtol=1e-5, maxiter=60)[0]
+    return step
 
 
 def risk_and_gradient(chunks: Chunks, loss: Loss, head: Head) -> tuple[float, Array]:
@@ -153,41 +151,45 @@ def risk_and_gradient(chunks: Chunks, loss: Loss, head: Head) -> tuple[float, Ar
 
 def risk_sums(chunk: Chunk, loss: Loss, head: Head) -> Sums:
     """Σw·l, Σw and Σw·∇l."""
-    value, weight, gradient = 0.0, 0.0, np.zeros_like(head.matrix)
-    for rows in chunk.fitting_batches():
+    value = weight = 0.0
+    gradient = np.zeros_like(head.matrix)
+    for rows, w in chunk.fitting_batches():
         losses, slopes = loss.value_and_gradient(head(chunk.phi[rows]), chunk.y[rows])
-        w = np.ones(len(losses)) if chunk.w is None else chunk.w[rows]
-        value += float(w @ losses)
-        weight += float(w.sum())
-        gradient += product(chunk.phi[rows].T, slopes if chunk.w is None else slopes * w[:, None])
+        weights = np.ones(len(losses)) if w is None else w
+        value += float(weights @ losses)
+        weight += float(weights.sum())
+        gradient += product(chunk.phi[rows].T, slopes if w is None else slopes * w[:, None])
     return Sums(value, weight, gradient)
 
 
 def mean_curvature(chunks: Chunks, loss: Loss, head: Head) -> float:
-    """How curved the loss is on average, along one direction: a scale, not a bound."""
+    """The mean second derivative of the loss along one direction of raw predictions.
+
+    An estimate of its size; 1 where that is too small or too large to scale by.
+    """
     total, weight = chunks.total(curvature_sums, loss, head).values
     curvature = total / weight
     return curvature if 1e-6 < curvature < 1e6 else 1.0
 
 
 def curvature_sums(chunk: Chunk, loss: Loss, head: Head) -> Sums:
-    """Σ of the curvatures, weighted, and Σw."""
+    """Σw·(second derivative) along the direction (−1, 1, −1, …)/√d, and Σw."""
     total = weight = 0.0
-    for rows in chunk.fitting_batches():
+    for rows, w in chunk.fitting_batches():
         raw = head(chunk.phi[rows])
         towards = np.full_like(raw, raw.shape[1] ** -0.5)
         towards[:, ::2] *= -1.0
         curvatures = loss.slope_and_curvature(raw, chunk.y[rows], towards)[1]
-        w = chunk.weights(rows)
         total += float(curvatures.sum() if w is None else w @ curvatures)
         weight += len(raw) if w is None else float(w.sum())
     return Sums(total, weight)
 
 
 def whitener(hessian: Array, shift: float) -> Array:
-    """L with LLᵀ ≈ hessian + shift·I, made safe by a small multiple of its diagonal.
+    """L with LLᵀ ≈ hessian + shift·I, lower triangular.
 
-    A coordinate that neither varies nor is penalised keeps its own unit.
+    A small multiple of the diagonal is added so that the factor exists. A coordinate that neither
+    varies nor is penalised keeps its own unit.
     """
     diagonal = np.diag(hessian) + shift
     floor = 1e-10 * diagonal + 1e-12 * diagonal.max(initial=0.0)

@@ -1,15 +1,18 @@
-"""The amount of say α_t: the minimiser of a convex function of one variable."""
+"""The step length α_t: the minimiser of a convex function of one variable.
+
+:func:`minimize_convex` finds it to full precision; :func:`newton_step` comes near it with a single
+evaluation. Both are given a function of α that returns the slope and the curvature there.
+"""
 
 from collections.abc import Callable
 
-# Relative size of slope or step at which the search is done, and the most evaluations it takes.
+# Slope, relative to that at 0, or change of α, relative to α, at which the search is done: near the
+# rounding error of sums over rows.
 TOLERANCE = 1e-13
-
-
+# Evaluations, each a pass over the rows, after which the search ends with what it has.
 EVALUATIONS = 30
-
-
-# How far beyond the first Newton step a slope that never turns (separable data) is followed.
+# How far beyond the first Newton step, as a multiple of it, a slope that stays negative (separable
+# classes) is followed.
 FARTHEST = 64.0
 
 
@@ -22,17 +25,22 @@ def minimize_convex(slope_and_curvature: Callable[[float], tuple[float, float]])
     first, curvature = slope_and_curvature(0.0)
     if not first < 0:
         return 0.0
-    low, high = 0.0, float("inf")
+    low = 0.0
+    high = float("inf")
     alpha = -first / curvature if curvature > 0 else 1.0
     farthest = FARTHEST * alpha
     for _ in range(EVALUATIONS):
         slope, curvature = slope_and_curvature(alpha)
         if abs(slope) <= TOLERANCE * -first or (slope < 0 and alpha >= farthest):
             break
-        low, high = (alpha, high) if slope < 0 else (low, alpha)
+        if slope < 0:
+            low = alpha
+        else:
+            high = alpha
         middle = 0.5 * (low + high) if high < float("inf") else min(2 * alpha, farthest)
         newton = alpha - slope / curvature if curvature > 0 else middle
-        alpha, previous = newton if low < newton < min(high, farthest) else middle, alpha
+        previous = alpha
+        alpha = newton if low < newton < min(high, farthest) else middle
         if abs(alpha - previous) <= TOLERANCE * alpha:
             break
     return alpha
@@ -41,10 +49,10 @@ def minimize_convex(slope_and_curvature: Callable[[float], tuple[float, float]])
 def newton_step(
     slope_and_curvature: Callable[[float], tuple[float, float]], longest: float
 ) -> float:
-    """One Newton step from 0, held to [0, longest].
+    """One Newton step from 0, cut to [0, longest].
 
-    Near enough to the minimiser where the curvature is bounded and spread over all rows, as that of
-    the log loss is; it costs one evaluation.
+    It comes near enough to the minimiser where the curvature is bounded and spread over all rows,
+    as that of the log loss is; use :func:`minimize_convex` elsewhere.
     """
     slope, curvature = slope_and_curvature(0.0)
     return min(max(-slope / curvature, 0.0), longest) if curvature > 0 else 0.0

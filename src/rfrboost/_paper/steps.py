@@ -1,4 +1,9 @@
-"""How a layer's linear map A_t is fitted: Step 1 of Algorithms 1 and 2."""
+"""How a layer's linear map A_t is fitted: Step 1 of Algorithms 1 and 2.
+
+:class:`GradientStep` is that of Algorithm 2, for any convex loss; :class:`GreedyStep` that of
+Algorithm 1, for squared error only, with a dense, diagonal or scalar A_t. Both need of the rows the
+moments of (f_t, r) alone, r (n, d) being the negative gradient of the loss in the raw prediction.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,22 +14,23 @@ from rfrboost._model.losses import Loss
 from rfrboost._model.network import DiagonalStep, Head, LayerFeatures, LowRankStep
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.least_squares import Moments, solve
+from rfrboost._numerics.least_squares import Moments, ridge
 from rfrboost._numerics.precision import gram_dtype
 from rfrboost._paper.line_search import minimize_convex
 from rfrboost._paper.sandwich import sandwich_dense, sandwich_diagonal, sandwich_scalar
 from rfrboost._rows.chunks import Chunk, Chunks, Sums, weights_of
 from rfrboost._typing import Array
 
-# ε of the line search, for the paper's α_t.
+# ε, the penalty εα_t² of the line search on the paper's α_t: large enough to keep α_t finite where
+# a step separates the classes, small enough to change little elsewhere.
 SEARCH_PENALTY = 1e-5
 
 
 @dataclass(frozen=True)
 class FittedStep:
-    """A_t (with α_t in it), α_t itself, and the norm of the functional gradient it follows.
+    """A_t (times α_t), α_t itself, and the norm of the functional gradient.
 
-    ``known`` says that rows have the step's outputs, where the line search computed them.
+    ``known`` says that ``chunk.outputs`` holds the step's outputs, computed for the line search.
     """
 
     step: LowRankStep | DiagonalStep
@@ -49,15 +55,15 @@ class StepRule(Protocol):
 
 def residual_moments(chunk: Chunk, features: LayerFeatures, head: Head, loss: Loss) -> Moments:
     """Moments of (f_t, r), r the negative gradient of the loss in the raw prediction."""
-    total = Moments(features.width, len(head.b))
-    for rows in chunk.fitting_batches():
+    total = Moments(features.width, head.matrix.shape[1])
+    for rows, w in chunk.fitting_batches():
         F = chunk.features(rows, features)
-        total.add(F, -loss.gradient(head(chunk.phi[rows]), chunk.y[rows]), chunk.weights(rows))
+        total.add(F, -loss.gradient(head(chunk.phi[rows]), chunk.y[rows]), w)
     return total
 
 
 def functional_gradient_norm(moments: Moments, W: Array) -> float:
-    """‖W∇l‖ in L₂(μ̂), from the gradient's own moments."""
+    """‖W∇l‖ in L₂(μ̂), from Σw·rrᵀ."""
     return float(np.sqrt(max(np.sum((W.T @ W) * moments.rr), 0.0) / moments.weight))
 
 
@@ -81,9 +87,7 @@ class GradientStep:
     def fit(self, chunks: Chunks, features: LayerFeatures, head: Head, loss: Loss) -> FittedStep:
         moments = chunks.total(residual_moments, features, head, loss)
         norm = functional_gradient_norm(moments, head.W)
-        moments.center()
-        C = solve(moments.ff, moments.weight * self.l2, moments.fr, features.dtype == np.float32)
-        c = (moments.r - moments.f @ C) / moments.weight
+        C, c = ridge(moments, self.l2, features.dtype == np.float32)
         size = float(np.linalg.norm(head.W)) or 1.0
         W = head.W / size
         step = LowRankStep(frozen(C.astype(features.dtype)), frozen(c), W / size)
@@ -102,7 +106,8 @@ class GradientStep:
 
         The scalar sandwich at λ = 0; CᵀFᵀFC follows from the normal equations of C.
         """
-        n, M = moments.weight, W.T @ W
+        n = moments.weight
+        M = W.T @ W
         of_mean = np.outer(moments.r, moments.r) / n
         with_residual = moments.fr.T @ C + of_mean
         with_itself = C.T @ moments.fr - n * self.l2 * (C.T @ C) + of_mean
@@ -112,7 +117,7 @@ class GradientStep:
     def _searched_alpha(self, chunks: Chunks, loss: Loss, to_paper: float) -> float:
         """α = argmin (1/n) Σ w·l(raw + α(FC + c)WᵀW, y) + εα_t², by safeguarded Newton.
 
-        The small penalty is what keeps α finite where the move separates the classes.
+        ``to_paper`` is the ratio of the paper's α_t to α.
         """
         weight = chunks.total(fitting_weight).values[0]
         penalty = 2 * SEARCH_PENALTY * to_paper**2 * weight
@@ -127,45 +132,46 @@ class GradientStep:
 def step_outputs(chunk: Chunk, features: LayerFeatures, step: LowRankStep) -> Array:
     """FC + c on every row."""
     outputs = np.empty((chunk.size, step.C.shape[1]), order="F")
-    for rows in chunk.batches():
+    for rows, _ in chunk.batches():
         outputs[rows] = step.outputs(chunk.features(rows, features))
     return outputs
 
 
 def step_moves(chunk: Chunk, M: Array) -> Array:
-    """How raw predictions move along the step, M being WᵀW."""
+    """How every row's raw prediction moves along the step, M being WᵀW."""
     return product(chunk.outputs, M)
 
 
 def raw_predictions(chunk: Chunk, head: Head) -> Array:
     """Every row's raw prediction Wᵀφ + b."""
     raw = np.empty((chunk.size, len(head.b)), order="F")
-    for rows in chunk.batches():
+    for rows, _ in chunk.batches():
         raw[rows] = head(chunk.phi[rows])
     return raw
 
 
 def fitting_weight(chunk: Chunk) -> Sums:
     """Σw over the rows that fit this layer."""
-    batches = list(chunk.fitting_batches())
     w = weights_of(chunk)
-    return Sums(sum(float(w[rows].sum()) for rows in batches))
+    return Sums(sum(float(w[rows].sum()) for rows, _ in chunk.fitting_batches()))
 
 
 def slope_sums(chunk: Chunk, alpha: float, penalty: float, loss: Loss) -> Sums:
-    """Slope and curvature along the step, with those of the penalty in the first chunk's."""
+    """Slope and curvature of the loss along the step; the first chunk adds those of the penalty."""
     total = np.array([alpha, 1.0]) * (penalty if chunk.first == 0 else 0.0)
-    for rows in chunk.fitting_batches():
+    for rows, w in chunk.fitting_batches():
         move = chunk.moves[rows]
         pair = loss.slope_and_curvature(chunk.raw[rows] + alpha * move, chunk.y[rows], move)
-        w = chunk.weights(rows)
         total += [p.sum() if w is None else w @ p for p in pair]
     return Sums(total)
 
 
 @dataclass(frozen=True)
 class GreedyStep:
-    """Algorithm 1: A_t minimises the training objective itself, a sandwiched least squares."""
+    """Algorithm 1: A_t minimises the training objective itself, a sandwiched least squares.
+
+    ``matrix`` is "dense", "diagonal" or "scalar".
+    """
 
     l2: float
     matrix: str

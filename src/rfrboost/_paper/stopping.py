@@ -35,5 +35,5 @@ class Stopping:
         return True
 
     def stalled(self, n_layers: int) -> bool:
-        """Whether ``n_layers`` are enough to say that more of them do not help."""
+        """Whether the last PATIENCE of ``n_layers`` have brought no improvement."""
         return n_layers >= FEWEST_LAYERS and n_layers - self.best_layers >= PATIENCE

@@ -1,19 +1,21 @@
 """Training rows in chunks: the interface between a fit and its data.
 
-Every sub-problem of the method is a sum over rows. A fit asks for such sums (``Chunks.total``) and
-has values set for every row (``Chunks.set``), each by a function of one :class:`Chunk`. Whether the
-chunks are in memory (:class:`InMemory`), on disk or on the workers of a Dask cluster, the fit does
-not know. Rows are cut into chunks of ``Sizes.chunk_rows`` from the first row on, and a chunk is
-visited in batches of ``Sizes.batch_rows``; sums are taken in a fixed order, so that a fit gives the
-same bits wherever its rows are.
+Everything a fit computes from its rows is a sum over rows. It asks for such sums
+(``Chunks.total``) and stores values per row (``Chunks.set``), each by a function of one
+:class:`Chunk`. The fit does not know whether the chunks are in memory (:class:`InMemory`), on disk
+(:mod:`rfrboost._rows.streamed`) or on the workers of a Dask cluster (:mod:`rfrboost._dask.chunks`).
+
+A block or partition is what the user hands in, a chunk what sums are taken over, a batch what is
+computed at a time. Rows are cut into chunks of ``Sizes.chunk_rows`` from the first row on, and a
+chunk is visited in batches of ``Sizes.batch_rows``. Sums are taken in a fixed order, so that a fit
+gives the same bits wherever its rows are.
 
 The functions are top-level functions and their arguments plain data, so that they can be sent to
 other processes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from threading import local
 from typing import Any, Protocol, Self
@@ -21,55 +23,64 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from rfrboost._model.network import LayerFeatures
-from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._typing import Array, Indices
 
-# Parts that are added one after the other before their sum is passed on, in a tree of sums.
+# Parts that are added one after the other before their sum is passed on, in a tree of sums. Eight
+# chunks make few levels of the tree, and enough groups for the workers of a cluster to share.
 FAN_IN = 8
 
+# Rows whose weight is at most about this fraction of the largest are left out. Rounding loses such
+# a row in every sum, and products with its weight may underflow.
+NEGLIGIBLE_WEIGHT = 1e-60
 
-class Spare(local):
+# The places of a batch's rows in its chunk, and their weights (None where rows have none).
+Batch = tuple[slice, Array | None]
+
+
+class ThreadBuffer(local):
     """One array for each thread."""
 
     array: Array | None = None
 
 
 class FeatureCache:
-    """The features of the present layer, kept between its two passes over the rows.
+    """The random features of the present layer, kept between its two passes over the rows.
 
-    One cache serves all rows of a fit. The features of the first rows are kept, up to
-    ``most_bytes``; those of later rows are computed again in the second pass, in a buffer that
-    each thread has one of. Arrays are reused from layer to layer.
+    One cache serves all rows of a fit. Features are kept for as many rows, from the first on, as
+    fit into ``most_bytes``; those of later rows are computed again in the second pass, in one
+    buffer for each thread. Arrays are reused from layer to layer.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
         self._kept: dict[tuple[int, int], Array] = {}
         self._computed: set[tuple[int, int]] = set()
-        self._of: object = None
-        self._spare = Spare()
+        self._feature_map: object = None
+        self._buffer = ThreadBuffer()
 
     def features(
         self,
-        of: Any,
+        feature_map: Any,
         rows: tuple[int, int],
         compute: Callable[[Array], None],
     ) -> Array:
         """The features of the rows from ``rows[0]`` up to ``rows[1]``, an array (rows, width).
 
-        ``of`` is the feature map, whose ``width`` and ``dtype`` the array has; another map than
-        before empties the cache. ``compute`` writes the features into the array it is given.
+        The array has the ``width`` and ``dtype`` of the ``feature_map``; another map than before
+        empties the cache. ``compute`` writes the features into the array it is given.
         """
-        if of is not self._of:
-            self._of = of
+        if feature_map is not self._feature_map:
+            self._feature_map = feature_map
             self._computed = set()
-        shape = (rows[1] - rows[0], of.width)
-        if rows[1] * of.width * of.dtype.itemsize > self.most_bytes:
-            out = self._spare.array = buffer_like(self._spare.array, shape, of.dtype)
+        width = feature_map.width
+        dtype = feature_map.dtype
+        shape = (rows[1] - rows[0], width)
+        if rows[1] * width * dtype.itemsize > self.most_bytes:
+            out = self._buffer.array = buffer_like(self._buffer.array, shape, dtype)
             compute(out)
             return out
-        out = self._kept[rows] = buffer_like(self._kept.get(rows), shape, of.dtype)
+        out = self._kept[rows] = buffer_like(self._kept.get(rows), shape, dtype)
         if rows not in self._computed:
             compute(out)
             self._computed.add(rows)
@@ -84,13 +95,14 @@ def buffer_like(old: Array | None, shape: tuple[int, int], dtype: np.dtype) -> A
 
 
 class Chunk:
-    """Consecutive training rows; ``first`` is the number of the first one among all rows.
+    """Consecutive training rows; ``first`` is the index of the first one among all rows.
 
-    ``x`` (n, D+1) and ``phi`` (n, width+1) are homogeneous: their last column is one. ``y`` is
-    (n, k), ``w`` (n,) or None. The other arrays exist only while they are needed: ``raw``,
-    ``outputs`` and ``moves`` within a step; ``x_key``, ``y_key`` and ``code`` once rows can be
-    drawn. For sample splitting, ``parts`` is the number of equal runs that the rows are cut into
-    and ``part`` the run that the present layer is fitted on.
+    ``x`` is (n, D) as read, and (n, D+1) with a last column of ones once the fit has centred it;
+    ``phi`` (n, width+1) has such a column too. ``y`` is (n, k), ``w`` (n,) or None. The other
+    arrays exist only while they are needed: ``raw``, ``outputs`` and ``moves`` within a step;
+    ``x_key``, ``y_key`` and ``code`` once rows can be drawn. For sample splitting, ``parts`` is
+    into how many consecutive slices of equal length the rows are cut (a remainder is unused), and
+    ``part`` is the index of the slice that the present layer is fitted on.
     """
 
     x: Array
@@ -119,43 +131,42 @@ class Chunk:
         self.part = 0
         self._cache = cache
 
-    def batches(self, first: int = 0, stop: int | None = None) -> Iterator[slice]:
-        """The places of all rows, or of those from ``first`` up to ``stop``, a batch each."""
-        stop = self.size if stop is None else stop
-        for begin in range(first, stop, self.sizes.batch_rows):
-            yield slice(begin, min(begin + self.sizes.batch_rows, stop))
+    def batches(self) -> list[Batch]:
+        """All rows, in batches."""
+        return self._batches(0, self.size)
 
-    def fitting_batches(self) -> Iterator[slice]:
+    def fitting_batches(self) -> list[Batch]:
         """The rows that the present layer is fitted on: all, or its part under sample splitting."""
         size = self.size // self.parts
-        return self.batches(self.part * size, (self.part + 1) * size)
+        return self._batches(self.part * size, (self.part + 1) * size)
 
-    def weights(self, rows: slice) -> Array | None:
-        """The weights of a batch, if rows have weights."""
-        return None if self.w is None else self.w[rows]
+    def _batches(self, first: int, stop: int) -> list[Batch]:
+        """The rows from ``first`` up to ``stop``, in batches."""
+        begins = range(first, stop, self.sizes.batch_rows)
+        places = [slice(begin, min(begin + self.sizes.batch_rows, stop)) for begin in begins]
+        return [(rows, None if self.w is None else self.w[rows]) for rows in places]
 
     def features(self, rows: slice, layer: LayerFeatures) -> Array:
         """f_t of a batch, computed once per layer as far as the cache has room."""
-        numbers = (self.first + rows.start, self.first + rows.stop)
+        indices = (self.first + rows.start, self.first + rows.stop)
         return self._cache.features(
-            layer, numbers, lambda out: layer(self.phi[rows], self.x[rows], out)
+            layer, indices, lambda out: layer(self.phi[rows], self.x[rows], out)
         )
 
     def at(self, name: str, rows: Indices) -> Array:
         """The values that some of the rows have under a name."""
-        return getattr(self, name)[rows]
+        values: Array = getattr(self, name)
+        return values[rows]
 
 
 class Chunks(Protocol):
     """All training rows, in chunks."""
 
-    @property
-    def facts(self) -> "Facts":
-        """Number, weight and extremes of the rows as they came."""
-
-    @property
-    def sizes(self) -> Sizes:
-        """The numbers of rows that are taken at a time."""
+    #: number, weight and extremes of the rows as read (for classes, y's extremes are those of the
+    #: class columns)
+    facts: "Facts"
+    #: how many rows are taken at a time
+    sizes: Sizes
 
     @property
     def remembers(self) -> bool:
@@ -170,8 +181,9 @@ class Chunks(Protocol):
     def set(self, name: str, function: Callable[..., Any], *args: Any) -> None:
         """Set ``chunk.name = function(chunk, *args)`` in all chunks, now or when it is needed.
 
-        The function may read the chunk's other values, and the former value of ``x``, ``y`` or
-        ``phi``, which it may change in place.
+        The function may read the chunk's other values, and the former value of ``x``, ``y``, ``w``
+        or ``phi``; only ``phi`` may be changed in place. What is set for ``x``, ``y`` or ``w`` must
+        be computed row by row, from the former value of the same name alone.
         """
 
 
@@ -219,7 +231,7 @@ class TreeSum:
 
 
 class Sums:
-    """Several sums that are taken together, each with +."""
+    """Several values added side by side with +: numbers and arrays are summed, lists joined."""
 
     def __init__(self, *values: Any) -> None:
         self.values = values
@@ -230,7 +242,7 @@ class Sums:
 
 @dataclass
 class Facts:
-    """Of rows before anything is set: their number, Σw, Σw·x, and every column's extremes."""
+    """What a first pass over rows finds: their number, Σw, Σw·x, and every column's extremes."""
 
     n_rows: int
     weight: float
@@ -249,19 +261,6 @@ class Facts:
         self.x_high = np.maximum(self.x_high, part.x_high)
         self.y_low = np.minimum(self.y_low, part.y_low)
         self.y_high = np.maximum(self.y_high, part.y_high)
-
-    @property
-    def x_mean(self) -> Array:
-        """The weighted mean of the rows.
-
-        Subtracting it changes neither SWIM features nor a head with an intercept, and keeps
-        differences of large numbers out of every product.
-        """
-        return frozen(self.x_sum / self.weight)
-
-    def largest_from(self, mean: Array) -> Array:
-        """max|x − mean| of every column, rounded as the differences themselves are."""
-        return np.maximum(self.x_high - mean, mean - self.x_low)
 
 
 def facts_of(chunk: Chunk) -> Facts:
@@ -301,11 +300,7 @@ class InMemory:
             chunk.y = y[rows]
             chunk.w = None if w is None else w[rows]
             self.chunks.append(chunk)
-
-    @cached_property
-    def facts(self) -> Facts:
-        """Must be asked for before anything is set."""
-        return self.total(facts_of)
+        self.facts: Facts = self.total(facts_of)
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
         tree = TreeSum()
@@ -318,10 +313,25 @@ class InMemory:
             setattr(chunk, name, function(chunk, *args))
 
 
-def thinned_targets(chunks: Chunks) -> tuple[Array, Array]:
-    """Targets and weights of all rows, or of evenly spaced ones beyond one chunk's worth of rows.
+def gather(chunks: Chunks, name: str, indices: Indices) -> Array:
+    """The values that the rows at these indices have under a name, in the order of the indices."""
+    distinct, places = np.unique(indices, return_inverse=True)
+    found = chunks.total(values_at, name, distinct).values[0]
+    return np.concatenate(found)[places] if len(found) > 1 else found[0][places]
 
-    For statistics that need targets side by side, such as medians.
+
+def values_at(chunk: Chunk, name: str, indices: Indices) -> Sums:
+    """The values of the chunk's rows among those at these indices, which are sorted ascending."""
+    own = slice(*np.searchsorted(indices, [chunk.first, chunk.first + chunk.size]))
+    here = indices[own] - chunk.first
+    return Sums([chunk.at(name, here)] if len(here) else [])
+
+
+def thinned_targets(chunks: Chunks) -> tuple[Array, Array]:
+    """Targets (m, k) and weights (m,) of all rows or, if there are many, of every n-th.
+
+    They are all rows if these are at most ``Sizes.chunk_rows``; n is the least number that leaves
+    at most that many. For statistics that need targets side by side, such as medians.
     """
     every = -(-chunks.facts.n_rows // chunks.sizes.chunk_rows)
     y, w = chunks.total(every_nth_target, every).values
@@ -329,7 +339,7 @@ def thinned_targets(chunks: Chunks) -> tuple[Array, Array]:
 
 
 def every_nth_target(chunk: Chunk, n: int) -> Sums:
-    """Targets and weights of the chunk's rows whose numbers among all rows are multiples of n."""
+    """Targets and weights of the chunk's rows whose indices among all rows are multiples of n."""
     some = slice(-chunk.first % n, None, n)
     return Sums([chunk.y[some]], [weights_of(chunk)[some]])
 

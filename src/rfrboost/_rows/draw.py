@@ -1,12 +1,14 @@
-"""Rows drawn by their content: which ones depends on the rows there are, not on where they are.
+"""Drawing rows by their content: which ones are drawn depends on the rows, not on their order.
 
-Rows are ordered by a random projection of x, then of y; equal rows have equal keys. A draw is a
-place in that order, in proportion to weight. Few rows are simply sorted. Of many, bins of the first
-key are counted, a draw says which bins it falls into, and only the rows of these are sorted: the
-memory of a draw grows with the number of rows drawn. Where the bins end decides how much work
-there is, not what comes out.
+Rows are sorted by a random projection of x, ties by one of y: their two *keys*. Equal rows have
+equal keys. A draw is a place in that order, in proportion to weight (:class:`ContentOrder`). Up to
+one chunk of rows are simply sorted. More are counted in bins of the first key; a draw says which
+bins it falls into, and only the rows of those bins are sorted, so that the memory of a draw grows
+with the number of rows drawn. Where bins end decides how much work there is, not which rows are
+drawn.
 
-Sample splitting: rows in memory, shuffled and cut into equal runs, one for every layer.
+Under sample splitting the rows, which must be in memory, are shuffled and cut into equal parts, one
+for each layer, and a layer draws from its own part (:func:`split_into_parts`, :class:`PartOrder`).
 """
 
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from numpy.random import Generator
 from rfrboost._model.features import FeatureMap
 from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.arrays import content_order, projection
-from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, weights_of
+from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, gather
 from rfrboost._typing import Array, Indices
 
 
@@ -27,12 +29,22 @@ class Order(Protocol):
     """A way to draw rows."""
 
     def draw(self, size: int, rng: Generator) -> Indices:
-        """Numbers of ``size`` rows, drawn with replacement, in proportion to weight."""
+        """The numbers of ``size`` rows, drawn with replacement in proportion to weight."""
+
+
+def draw_features(
+    chunks: Chunks, order: Order, sampler: Sampler, name: str, n_features: int, rng: Generator
+) -> FeatureMap:
+    """Random features of ``name``, "x" or "phi", from the number of rows that the sampler needs."""
+    drawn = order.draw(sampler.n_rows(n_features), rng)
+    Z = gather(chunks, name, drawn)
+    Y = gather(chunks, "y", drawn)
+    return sampler.sample(np.ascontiguousarray(Z[:, :-1]), Y, n_features, rng)
 
 
 @dataclass
 class KeyedRows:
-    """Some rows: their keys, weights, bins and numbers."""
+    """Some rows, an array (m,) each: their keys, weights, the bins they are in, their numbers."""
 
     x_key: Array
     y_key: Array
@@ -41,19 +53,23 @@ class KeyedRows:
     row: Indices
 
     def take(self, part: "KeyedRows") -> None:
-        for name, own in vars(self).items():
-            setattr(self, name, np.concatenate([own, getattr(part, name)]))
+        """Append other rows."""
+        self.x_key = np.concatenate([self.x_key, part.x_key])
+        self.y_key = np.concatenate([self.y_key, part.y_key])
+        self.w = np.concatenate([self.w, part.w])
+        self.code = np.concatenate([self.code, part.code])
+        self.row = np.concatenate([self.row, part.row])
 
-    def chosen(self, rows: Indices) -> "KeyedRows":
-        """Some of them."""
-        return KeyedRows(*(values[rows] for values in vars(self).values()))
+    def chosen(self, at: Indices) -> "KeyedRows":
+        """The rows at these places."""
+        return KeyedRows(self.x_key[at], self.y_key[at], self.w[at], self.code[at], self.row[at])
 
     def in_order(self) -> "KeyedRows":
-        """The same, sorted."""
+        """The rows sorted by their keys."""
         return self.chosen(np.lexsort((self.y_key, self.x_key)))
 
     def collapsed(self) -> "KeyedRows":
-        """The same, sorted, with the first of equal rows standing for all of them."""
+        """The rows sorted, with one of equal rows for all of them, which has their weight."""
         rows = self.in_order()
         new = np.ones(len(rows.row), bool)
         new[1:] = (np.diff(rows.x_key) != 0) | (np.diff(rows.y_key) != 0)
@@ -65,13 +81,17 @@ class KeyedRows:
 
 
 class ContentOrder:
-    """The order of all rows by content. ``ends`` is the weight up to the end of every bin."""
+    """All rows in the order of their keys. The ``x`` of chunks must be homogeneous already.
+
+    ``counts`` is the number of rows in every bin, ``ends`` the weight of all rows up to its end.
+    Up to one chunk of rows are one bin, and sorted from the start (``whole``).
+    """
 
     def __init__(self, chunks: Chunks, rng: Generator) -> None:
-        self.chunks, facts = chunks, chunks.facts
-        for name, low in (("x", facts.x_low), ("y", facts.y_low)):
-            direction = rng.standard_normal(len(low) + (name == "x"))
-            chunks.set(f"{name}_key", key_of, name, direction)
+        self.chunks = chunks
+        facts = chunks.facts
+        chunks.set("x_key", key_of, "x", rng.standard_normal(len(facts.x_low) + 1))
+        chunks.set("y_key", key_of, "y", rng.standard_normal(len(facts.y_low)))
         self.whole: KeyedRows | None = None
         if facts.n_rows <= chunks.sizes.chunk_rows:
             self.whole = chunks.total(all_rows).in_order()
@@ -79,14 +99,14 @@ class ContentOrder:
             self.counts = np.array([facts.n_rows])
             return
         every = -(-facts.n_rows // chunks.sizes.draw_bins)
-        edges = np.unique(np.concatenate(chunks.total(thinned_keys, every).values[0]))
+        edges = np.unique(np.concatenate(chunks.total(every_nth_key, every).values[0]))
         chunks.set("code", bin_of, edges)
-        counts, weights = chunks.total(histogram, len(edges) + 1).values
-        self.counts, self.ends = counts, np.cumsum(weights)
+        self.counts, weights = chunks.total(histogram, len(edges) + 1).values
+        self.ends = np.cumsum(weights)
 
     def draw(self, size: int, rng: Generator) -> Indices:
         total = self.ends[-1]
-        # A product that is rounded up would lie behind the last row.
+        # A product that is rounded up to the total would lie behind the last row.
         places = np.minimum(rng.random(size) * total, np.nextafter(total, 0))
         bins = np.searchsorted(self.ends, places, side="right")
         drawn = np.empty(size, np.intp)
@@ -97,20 +117,22 @@ class ContentOrder:
         return drawn
 
     def _groups(self, bins: Indices) -> Iterator[Indices]:
-        """Bins in runs that hold so many rows as are sorted at a time, or one bin each."""
-        before = np.cumsum(self.counts[bins]) // self.chunks.sizes.sorted_rows
-        for run in np.unique(before):
-            yield bins[before == run]
+        """The bins in groups of about ``Sizes.sorted_rows`` rows; a larger bin is a group alone."""
+        group = np.cumsum(self.counts[bins]) // self.chunks.sizes.sorted_rows
+        for number in np.unique(group):
+            yield bins[group == number]
 
     def _rows_of(self, bins: Indices) -> KeyedRows:
+        """The rows of these bins, sorted."""
         if self.whole is not None:
             return self.whole
         wanted = np.zeros(len(self.ends), bool)
         wanted[bins] = True
-        return self.chunks.total(rows_in_bins, wanted).collapsed()
+        rows: KeyedRows = self.chunks.total(rows_in_bins, wanted)
+        return rows.collapsed()
 
     def _found(self, rows: KeyedRows, places: Array, bins: Indices) -> Indices:
-        """The row at every place; ``rows`` are those of the bins, sorted."""
+        """The number of the row at every place; ``rows`` are all rows of the bins, sorted."""
         cumulative = np.cumsum(rows.w)
         first, stop = (np.searchsorted(rows.code, bins, side=side) for side in ("left", "right"))
         before = np.where(first > 0, cumulative[first - 1], 0.0)
@@ -124,9 +146,9 @@ def key_of(chunk: Chunk, name: str, direction: Array) -> Array:
     return projection(getattr(chunk, name), direction)
 
 
-def thinned_keys(chunk: Chunk, every: int) -> Sums:
-    """The first key of every so manieth row of all."""
-    return Sums([chunk.x_key[-chunk.first % every :: every]])
+def every_nth_key(chunk: Chunk, n: int) -> Sums:
+    """The first keys of the rows whose numbers among all rows are multiples of n."""
+    return Sums([chunk.x_key[-chunk.first % n :: n]])
 
 
 def bin_of(chunk: Chunk, edges: Array) -> Indices:
@@ -135,7 +157,7 @@ def bin_of(chunk: Chunk, edges: Array) -> Indices:
 
 
 def histogram(chunk: Chunk, n_bins: int) -> Sums:
-    """How many rows every bin holds, and how much they weigh."""
+    """The number of rows in every bin, and their weight."""
     counts = np.bincount(chunk.code, minlength=n_bins)
     weights = counts.astype(float)
     if chunk.w is not None:
@@ -145,65 +167,52 @@ def histogram(chunk: Chunk, n_bins: int) -> Sums:
 
 def all_rows(chunk: Chunk) -> KeyedRows:
     """All rows of a chunk, in one bin."""
-    code, number = np.zeros(chunk.size, np.intp), chunk.first + np.arange(chunk.size)
-    return KeyedRows(chunk.x_key, chunk.y_key, weights_of(chunk), code, number)
+    return keyed_rows(chunk, np.arange(chunk.size), np.zeros(chunk.size, np.intp))
 
 
 def rows_in_bins(chunk: Chunk, wanted: Array) -> KeyedRows:
-    """The rows of a chunk that fall into some of the bins."""
+    """The rows of a chunk that fall into bins that are wanted, equal rows as one."""
     chosen = np.flatnonzero(wanted[chunk.code])
     if not len(chosen):
         nothing = np.empty(0)
         return KeyedRows(nothing, nothing, nothing, chunk.code[:0], chosen)
-    w = np.ones(len(chosen)) if chunk.w is None else chunk.w[chosen]
-    code, number = chunk.code[chosen], chunk.first + chosen
-    return KeyedRows(chunk.x_key[chosen], chunk.y_key[chosen], w, code, number).collapsed()
+    return keyed_rows(chunk, chosen, chunk.code[chosen]).collapsed()
 
 
-def gather(chunks: Chunks, name: str, numbers: Indices) -> Array:
-    """What the rows of these numbers have under a name."""
-    distinct, places = np.unique(numbers, return_inverse=True)
-    found = chunks.total(rows_at, name, distinct).values[0]
-    return np.concatenate(found)[places] if len(found) > 1 else found[0][places]
-
-
-def rows_at(chunk: Chunk, name: str, numbers: Indices) -> Sums:
-    """The same of one chunk, for those numbers that are its own, which rise."""
-    own = slice(*np.searchsorted(numbers, [chunk.first, chunk.first + chunk.size]))
-    here = numbers[own] - chunk.first
-    return Sums([chunk.at(name, here)] if len(here) else [])
-
-
-def draw_features(
-    chunks: Chunks, order: Order, sampler: Sampler, name: str, n_features: int, rng: Generator
-) -> FeatureMap:
-    """Draw features of x or φ, showing the sampler as many rows as it asks for."""
-    drawn = order.draw(sampler.n_rows(n_features), rng)
-    Z, Y = gather(chunks, name, drawn), gather(chunks, "y", drawn)
-    return sampler.sample(np.ascontiguousarray(Z[:, :-1]), Y, n_features, rng)
+def keyed_rows(chunk: Chunk, places: Indices, code: Indices) -> KeyedRows:
+    """The rows at these places of a chunk, which fall into these bins."""
+    w = np.ones(len(places)) if chunk.w is None else chunk.w[places]
+    return KeyedRows(chunk.x_key[places], chunk.y_key[places], w, code, chunk.first + places)
 
 
 @dataclass(frozen=True)
-class RunOrder:
-    """Draws rows of the run that the present layer is fitted on."""
+class PartOrder:
+    """Draws from the part of the rows that the present layer is fitted on."""
 
     rows: Chunk
 
     def draw(self, size: int, rng: Generator) -> Indices:
         n = self.rows.size // self.rows.parts
-        first, u = self.rows.part * n, rng.random(size)
+        first = self.rows.part * n
+        u = rng.random(size)
         if self.rows.w is None:
             return first + (u * n).astype(np.intp)
         cumulative = np.cumsum(self.rows.w[first : first + n])
-        return first + np.searchsorted(cumulative, u * cumulative[-1], side="right")
+        places: Indices = np.searchsorted(cumulative, u * cumulative[-1], side="right")
+        return first + places
 
 
-def split(chunks: InMemory, rng: Generator) -> RunOrder:
-    """Shuffle the rows, by their content and not by their order; what is too many is left out."""
+def split_into_parts(chunks: InMemory, rng: Generator) -> PartOrder:
+    """Shuffle the rows of the one chunk, whatever order they came in, for equal parts.
+
+    Rows that are left over, fewer than there are parts, are dropped.
+    """
     (rows,) = chunks.chunks
     order = content_order(rows.x, rows.y, rng)
     kept = order[rng.permutation(rows.size)[: rows.size // rows.parts * rows.parts]]
-    rows.x, rows.y, rows.w = rows.x[kept], rows.y[kept], None if rows.w is None else rows.w[kept]
+    rows.x = rows.x[kept]
+    rows.y = rows.y[kept]
+    rows.w = None if rows.w is None else rows.w[kept]
     rows.size = len(kept)
     chunks.facts = replace(chunks.facts, n_rows=len(kept))
-    return RunOrder(rows)
+    return PartOrder(rows)

@@ -1,7 +1,7 @@
-"""Arrays of rows on disk, within a budget, that nobody has to clean up.
+"""Arrays of rows in temporary files, within a budget of bytes.
 
-Files are temporary and without a name, so that they are gone with the process however it ends.
-They are read and written, not mapped: mapped pages would count as memory.
+The files have no names, so that the operating system removes them with the process, however it
+ends. They are read and written, not mapped, because mapped pages would count as memory.
 """
 
 import os
@@ -17,17 +17,17 @@ import numpy as np
 
 from rfrboost._typing import Array
 
-# What a disk is taken to read and write in a second until it has been measured.
+# Bytes that a disk is assumed to read or write in a second until that has been measured: a common
+# solid-state disk.
 BYTES_PER_SECOND = 1e9
-
-
-# Whether files can be read and written from several threads at once; elsewhere there are none.
-POSITIONED = hasattr(os, "preadv")
 
 
 @dataclass(eq=False)
 class Spill:
-    """Room on disk: so many bytes are left, in a folder (None: where temporary files go)."""
+    """Room on disk: ``left`` bytes in a folder (None: the system's folder for temporary files).
+
+    ``moved`` bytes have been written and read so far, in ``seconds``.
+    """
 
     folder: str | Path | None
     left: float
@@ -36,27 +36,34 @@ class Spill:
     open_files: ExitStack = field(default_factory=ExitStack)
 
     def take(self, size: float) -> bool:
-        """Whether there is room for so many bytes, which are then taken."""
-        fits = POSITIONED and size <= self.left
+        """Reserve ``size`` bytes if that many are left; whether they are."""
+        # Several threads need to read and write at places in a file. A system that cannot do that
+        # (Windows) has no room.
+        fits = hasattr(os, "preadv") and size <= self.left
         self.left -= size if fits else 0
         return fits
 
     def time_for(self, size: float) -> float:
-        """How long so many bytes should take one way, by what has been moved so far."""
+        """Seconds that ``size`` bytes should take to write, or to read, by what was measured."""
         rate = self.moved / self.seconds if self.seconds > 0 else BYTES_PER_SECOND
         return size / rate
 
     def note(self, size: int, began: float) -> None:
-        """So many bytes have been moved since."""
+        """Note that ``size`` bytes have been moved since the time ``began``."""
         self.moved += size
         self.seconds += perf_counter() - began
 
 
 class SpillFile:
-    """Rows of one shape and type; a chunk of them is laid out in memory as it was written."""
+    """A file of rows that have the shape, dtype and memory order of an example array (m, …).
+
+    In Fortran order a chunk can only be read as it was written; in C order any rows can be read.
+    """
 
     def __init__(self, spill: Spill, example: Array) -> None:
-        self.spill, self.dtype, self.shape = spill, example.dtype, example.shape[1:]
+        self.spill = spill
+        self.dtype = example.dtype
+        self.shape = example.shape[1:]
         self.fortran = example.ndim > 1 and not example.flags.c_contiguous
         self.row_bytes = example.itemsize * prod(self.shape)
         try:
@@ -66,7 +73,7 @@ class SpillFile:
             raise self._failure("made", error) from error
 
     def write(self, first: int, rows: Array) -> None:
-        """Write rows, beginning with row number ``first``."""
+        """Write rows, the first of which has the number ``first``."""
         began = perf_counter()
         lying = rows.T if self.fortran else rows
         view = bytes_of(np.ascontiguousarray(lying, self.dtype))
@@ -79,7 +86,7 @@ class SpillFile:
         self.spill.note(done, began)
 
     def read(self, first: int, size: int) -> Array:
-        """So many rows, beginning with row number ``first``."""
+        """Read ``size`` rows, the first of which has the number ``first``."""
         began = perf_counter()
         rows = np.empty((size, *self.shape), self.dtype, order="F" if self.fortran else "C")
         view = bytes_of(rows.T if self.fortran else rows)
@@ -88,7 +95,7 @@ class SpillFile:
             place = first * self.row_bytes + done
             got = os.preadv(self.file.fileno(), [view[done:]], place)
             if not got:
-                raise OSError("A spill file ends before its rows do.")
+                raise OSError("A temporary file ends before its rows do: it was cut off.")
             done += got
         self.spill.note(done, began)
         return rows
@@ -96,12 +103,12 @@ class SpillFile:
     def _failure(self, what: str, error: OSError) -> OSError:
         folder = self.spill.folder or tempfile.gettempdir()
         return OSError(
-            f"A spill file in {folder} cannot be {what}: {error.strerror or error}. Set spill_dir "
-            "to a folder with more room, or disk_budget to what there is: what does not fit is "
-            "computed again."
+            f"A temporary file in {folder} cannot be {what}: {error.strerror or error}. Set "
+            "spill_dir to a folder with more room, or disk_budget to the bytes that are free: what "
+            "does not fit is computed again."
         )
 
 
 def bytes_of(array: Array) -> memoryview:
-    """The memory of an array in C order."""
+    """The memory of an array in C order, as bytes that can be written to."""
     return memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]

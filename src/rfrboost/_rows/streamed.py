@@ -1,9 +1,11 @@
-"""Chunks of rows that are read when they are needed: a fit of more rows than memory holds.
+"""Chunks that are read when they are needed: a fit of more rows than memory holds.
 
-Rows come from a source that can be iterated again and again, in blocks of any size, which are cut
-anew into chunks. What was read is spilled to disk if the budget allows; otherwise it is read from
-the source in every pass. Of what the fit sets for rows, that is spilled which takes longer to
-compute than to write and read, again within the budget; the rest is made again from the rest.
+Rows come from a source that can be iterated several times, in blocks of any size, which are cut
+into chunks. After the first pass the rows are on disk if the budget allows it; otherwise they are
+read from the source in every pass. Values that the fit sets are not computed at once: the functions
+that make them are kept, and called when a chunk is visited. Values that take longer to compute than
+to write and read are stored on disk too, within the budget; all others are computed again in every
+pass. Which of these happens changes the time of a fit, and not a bit of its result.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,25 +19,22 @@ from rfrboost._rows.chunks import Chunk, Facts, FeatureCache, TreeSum, facts_of
 from rfrboost._rows.spill import Spill, SpillFile
 from rfrboost._typing import Array, Indices
 
-#: what rows come with; anything set under these names is applied whenever they are read, to any
-#: rows, each by itself
+# The values that rows come with. What is set under these names is a function of each row alone: it
+# is applied whenever rows are read, to a whole chunk or to a few of its rows.
 INPUTS = ("x", "y", "w")
-
-
-#: names whose new value may be made of the old one
+# Names whose new value may be made of the old one.
 GROWING = (*INPUTS, "phi")
 
-
+# X (m, D), y (m, k) and weights (m,) or None.
 Arrays = tuple[Array, Array, Array | None]
-
-
+# A function of a chunk, and its further arguments.
 Step = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class Field:
-    """What all rows have under a name: where it is on disk, and the steps since it was written.
+    """The values of all rows under one name: a file, and the steps since it was written.
 
-    ``stored`` says that all of it has been written.
+    ``stored`` says that the file holds the values of every row.
     """
 
     def __init__(self) -> None:
@@ -44,36 +43,62 @@ class Field:
         self.steps: list[Step] = []
 
 
-class StreamedRows(Chunk):
-    """A chunk whose parts are read or made when they are first asked for."""
+class StreamedChunk(Chunk):
+    """A chunk whose values are read or computed when they are first asked for.
+
+    ``given`` are values that come with it, as they were read from the source.
+    """
 
     def __init__(self, first: int, size: int, chunks: "Streamed", given: dict[str, Any]) -> None:
         super().__init__(first, size, chunks.cache, chunks.sizes)
-        self._chunks, self._given = chunks, given
+        self._chunks = chunks
+        self._given = given
+        self._loaded: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._chunks.fields:
             raise AttributeError(name)
-        self._chunks.load(self, name)
-        return self.__dict__[name]
+        if name not in self._loaded:
+            self._load(name)
+        return self._loaded[name]
+
+    def _load(self, name: str) -> None:
+        """Read the value of a name, and apply the steps that were set for it."""
+        field = self._chunks.fields[name]
+        if name in self._given:
+            self._loaded[name] = self._given[name]
+        elif field.file is not None and field.stored and (name in GROWING or not field.steps):
+            self._loaded[name] = field.file.read(self.first, self.size)
+        elif name == "w":
+            self._loaded[name] = None
+        for function, args in field.steps:
+            # Steps read the value before them as an attribute of the chunk.
+            self._loaded[name] = function(self, *args)
 
     def at(self, name: str, rows: Indices) -> Array:
-        """A few rows are read, and made, by themselves where that gives the same."""
+        """The values of some rows; they alone are read where that gives the same values."""
         field = self._chunks.fields[name]
         by_rows = field.file is not None and not field.file.fortran
         alone = name in INPUTS or (field.stored and not field.steps and by_rows)
-        if name in self.__dict__ or not alone:
-            return getattr(self, name)[rows]
+        if name in self._loaded or not alone:
+            return super().at(name, rows)
         if name in self._given:
             some = self._given[name][rows]
         else:
             assert field.file is not None
             some = np.concatenate([field.file.read(self.first + int(i), 1) for i in rows])
-        return getattr(StreamedRows(self.first, len(rows), self._chunks, {name: some}), name)
+        values: Array = getattr(
+            StreamedChunk(self.first, len(rows), self._chunks, {name: some}), name
+        )
+        return values
 
 
 class Streamed:
-    """Chunks of what ``source`` gives in every iteration: blocks of X (m, D), y (m, k), weights."""
+    """Chunks of the rows that ``source`` gives, the same ones in every iteration.
+
+    ``changed`` are the names that were set since the last sum; the next sum decides whether to
+    store them. ``on_disk`` says that the rows themselves are stored.
+    """
 
     def __init__(self, source: Iterable[Arrays], spill: Spill, sizes: Sizes = SIZES) -> None:
         self.source = source
@@ -91,17 +116,19 @@ class Streamed:
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
         tree = TreeSum()
-        changed, self.changed = self.changed, []
-        for rows in self._chunks():
-            if rows.first == 0:
-                changed = [name for name in changed if self._is_worth_storing(rows, name)]
-            for name in changed:
-                getattr(rows, name)
-            tree.add(function(rows, *args))
-            for name in changed:
-                self._store(rows, name)
+        changed = self.changed
+        self.changed = []
+        for chunk in self._chunks():
+            if chunk.first == 0:
+                changed = [name for name in changed if self._is_worth_storing(chunk, name)]
+            # Before the function, which must see the values that are stored.
+            values = {name: getattr(chunk, name) for name in changed}
+            tree.add(function(chunk, *args))
+            for name, value in values.items():
+                self._store(chunk, name, value)
         for name in changed:
-            self.fields[name].steps, self.fields[name].stored = [], True
+            self.fields[name].steps = []
+            self.fields[name].stored = True
         return tree.total()
 
     def set(self, name: str, function: Callable[..., Any], *args: Any) -> None:
@@ -111,84 +138,77 @@ class Streamed:
         if name not in INPUTS and name not in self.changed:
             self.changed.append(name)
 
-    def load(self, chunk: StreamedRows, name: str) -> None:
-        """Give rows what they should have under a name."""
-        field, values = self.fields[name], chunk.__dict__
-        if name in chunk._given:
-            values[name] = chunk._given[name]
-        elif field.file is not None and field.stored and (name in GROWING or not field.steps):
-            values[name] = field.file.read(chunk.first, chunk.size)
-        elif name == "w":
-            values[name] = None
-        for function, args in field.steps:
-            values[name] = function(chunk, *args)
-
     def _first_pass(self) -> Facts:
-        """Read everything once: what there is to know, and, if it fits, a copy on disk."""
+        """Read all rows once, for their facts; they are copied to disk if there is room."""
         tree = TreeSum()
-        for first, arrays in numbered(self.source, self.sizes.chunk_rows):
-            rows = self._rows(first, arrays)
-            tree.add(facts_of(rows))
+        for first, arrays in cut_into_chunks(self.source, self.sizes.chunk_rows):
+            tree.add(facts_of(self._chunk(first, arrays)))
             if self.on_disk:
-                self._store_inputs(rows)
+                self._store_inputs(first, arrays)
         facts: Facts | None = tree.total()
         if facts is None:
             raise ValueError("There are no rows to fit: every block is empty, or of weight zero.")
         return facts
 
-    def _store_inputs(self, chunk: StreamedRows) -> None:
-        arrays = {name: chunk._given[name] for name in INPUTS if chunk._given[name] is not None}
+    def _store_inputs(self, first: int, inputs: Arrays) -> None:
+        """Write the rows of a chunk to disk, or give up what was written if there is no room."""
+        pairs = zip(INPUTS, inputs, strict=True)
+        arrays = {name: array for name, array in pairs if array is not None}
         self.on_disk = self.spill.take(sum(array.nbytes for array in arrays.values()))
         for name, array in arrays.items():
             field = self.fields[name]
             if self.on_disk and field.file is None:
                 field.file = SpillFile(self.spill, array)
             if self.on_disk and field.file is not None:
-                field.file.write(chunk.first, array)
+                field.file.write(first, array)
                 field.stored = True
             else:
-                self._give_back(field, chunk.first)
+                self._give_back(field, first)
 
     def close_inputs(self) -> None:
-        """Give back the disk that the rows as they came have taken."""
+        """Free the disk that the rows themselves have taken, before they are read differently."""
         for name in INPUTS:
             self._give_back(self.fields[name], self.facts.n_rows)
 
     def _give_back(self, field: Field, n_rows: int) -> None:
+        """Close the file of a field, which holds ``n_rows`` rows."""
         if field.file is not None:
             field.file.file.close()
             self.spill.left += n_rows * field.file.row_bytes
-        field.file, field.stored = None, False
+        field.file = None
+        field.stored = False
 
-    def _chunks(self) -> Iterator[StreamedRows]:
+    def _chunks(self) -> Iterator[StreamedChunk]:
+        """All chunks in order, from disk or from the source."""
         if self.on_disk:
             for first in range(0, self.facts.n_rows, self.sizes.chunk_rows):
                 size = min(self.sizes.chunk_rows, self.facts.n_rows - first)
-                yield StreamedRows(first, size, self, {})
+                yield StreamedChunk(first, size, self, {})
             return
         n_rows = 0
-        for first, arrays in numbered(self.source, self.sizes.chunk_rows):
+        for first, arrays in cut_into_chunks(self.source, self.sizes.chunk_rows):
             n_rows = first + len(arrays[0])
             if n_rows <= self.facts.n_rows:
-                yield self._rows(first, arrays)
+                yield self._chunk(first, arrays)
         if n_rows != self.facts.n_rows:
             raise ValueError(
                 f"The blocks held {self.facts.n_rows} rows when they were first read and hold "
-                f"{n_rows} now. They must give the same rows every time."
+                f"{n_rows} now. They must give the same rows in every iteration."
             )
 
-    def _rows(self, first: int, arrays: Arrays) -> StreamedRows:
+    def _chunk(self, first: int, arrays: Arrays) -> StreamedChunk:
         given = dict(zip(INPUTS, arrays, strict=True))
-        return StreamedRows(first, len(arrays[0]), self, given)
+        return StreamedChunk(first, len(arrays[0]), self, given)
 
-    def _is_worth_storing(self, chunk: StreamedRows, name: str) -> bool:
-        """Whether to spill what has changed, judged by the first chunk.
+    def _is_worth_storing(self, chunk: StreamedChunk, name: str) -> bool:
+        """Whether to store values that have changed, by the example of the first chunk.
 
-        It is if making it took longer than writing and reading it would, and there is room.
+        They are stored if there is room and computing them took longer than a write and a read.
         """
+        field = self.fields[name]
         began = perf_counter()
         value = getattr(chunk, name)
-        seconds, field = perf_counter() - began, self.fields[name]
+        seconds = perf_counter() - began
         if field.file is not None:
             return True
         size = value.nbytes / chunk.size * self.facts.n_rows
@@ -197,39 +217,47 @@ class Streamed:
             field.file = SpillFile(self.spill, value)
         return field.file is not None
 
-    def _store(self, chunk: StreamedRows, name: str) -> None:
+    def _store(self, chunk: StreamedChunk, name: str, value: Array) -> None:
         file = self.fields[name].file
         if file is not None:
-            file.write(chunk.first, chunk.__dict__[name])
+            file.write(chunk.first, value)
 
 
-def numbered(blocks: Iterable[Arrays], chunk_rows: int) -> Iterator[tuple[int, Arrays]]:
-    """Blocks of any size as chunks of ``chunk_rows`` rows, with the number of the first row."""
+def cut_into_chunks(blocks: Iterable[Arrays], chunk_rows: int) -> Iterator[tuple[int, Arrays]]:
+    """Blocks of any size cut into ``chunk_rows`` rows each, with the number of the first row."""
     first = 0
     waiting: list[Arrays] = []
     room = chunk_rows
     for block in blocks:
-        begin, size = 0, len(block[0])
-        while begin < size:
-            some = slice(begin, begin + room)
-            waiting.append(tuple(None if a is None else a[some] for a in block))  # type: ignore
+        begin = 0
+        while begin < len(block[0]):
+            waiting.append(rows_of_arrays(block, slice(begin, begin + room)))
             taken = len(waiting[-1][0])
-            begin, room = begin + taken, room - taken
+            begin += taken
+            room -= taken
             if not room:
-                yield first, joined(waiting)
-                first, waiting, room = first + chunk_rows, [], chunk_rows
+                yield first, stacked(waiting)
+                first += chunk_rows
+                waiting = []
+                room = chunk_rows
     if waiting:
-        yield first, joined(waiting)
+        yield first, stacked(waiting)
 
 
-def joined(blocks: list[Arrays]) -> Arrays:
-    """Blocks, one below the other, row by row in memory."""
+def rows_of_arrays(arrays: Arrays, rows: slice) -> Arrays:
+    """Some consecutive rows of X, y and weights."""
+    x, y, w = arrays
+    return x[rows], y[rows], None if w is None else w[rows]
+
+
+def stacked(blocks: list[Arrays]) -> Arrays:
+    """Blocks of rows as one, in C order."""
     x, y, w = zip(*blocks, strict=True)
     weights = None if w[0] is None else np.concatenate(w)
-    return by_rows(x), by_rows(y), weights
+    return stacked_in_c_order(x), stacked_in_c_order(y), weights
 
 
-def by_rows(blocks: tuple[Array, ...]) -> Array:
-    """Arrays of one width in one, in C order."""
+def stacked_in_c_order(blocks: tuple[Array, ...]) -> Array:
+    """Arrays (m, k) as one, in C order whatever theirs is."""
     out = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
     return np.concatenate(blocks, out=out)

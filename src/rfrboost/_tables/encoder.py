@@ -1,16 +1,18 @@
 """The fitted encoder: what turns a table into the array of numbers that a model computes with.
 
 An :class:`Encoder` applies what :mod:`rfrboost._tables.fit` has learned from the training table, in
-three steps. Column encoders (numbers, dates, levels) each write some columns of numbers, in which
-missing values are NaN. A :class:`Scaling` then fills the missing values and brings every column to
-a common size. The names and number of the table's columns are checked first.
+three steps: the number and names of the table's columns are checked; column encoders (numbers,
+dates, levels) write columns of numbers, NaN where missing; a :class:`Scaling` fills the NaN and
+brings every column to a common size. Applied to the training table it does not give the array that
+the model was fitted on where columns are target-encoded
+(see :func:`~rfrboost._tables.fit.fit_encoder`).
 
 *Scaling.* The bulk of a column, between two quantiles and a margin beyond, is centred and divided
 by a constant. Values further out are compressed logarithmically, in order, so that a few outliers
 neither set the scale of all other values nor end up far away from them.
 
 Everything here is immutable and is stored in model files under the names of these classes and
-fields; that is why a field is called ``holes`` where it speaks of missing values.
+fields. Model files store these names, so they cannot be changed; ``holes`` means missing values.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,18 +26,20 @@ from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._tables.table import Table, read_table
 from rfrboost._typing import Array, Indices
 
-# In units of the bulk's width. Values are left unchanged up to MARGIN beyond the bulk; further out
+# In units of the bulk's width. Values are scaled linearly up to MARGIN beyond the bulk; further out
 # they follow a logarithm, whose slope has fallen to one half after another REACH.
 MARGIN = 0.5
 REACH = 0.5
 
-# Bounds quotients of finite numbers, so that an overflow does not become infinite.
+# Replaces an overflowed quotient, so that its logarithm is finite.
 LARGEST_QUOTIENT = 1e300
 
-#: the cycles of a date, in seconds; a year is the mean year, within two days of the calendar's
+#: the cycles of a date, in seconds; a year is the mean year, so that phases differ from the
+#: calendar's by up to two days
 CYCLES = {"year": 365.2425 * 86400, "week": 7 * 86400.0, "day": 86400.0}
 
 # The first Monday in 1970, in seconds: 1970, from which seconds are counted, began on a Thursday.
+# All cycles start here, so that the year starts on 5 January.
 MONDAY = 4 * 86400
 
 #: the numbers that a date can be turned into
@@ -46,7 +50,8 @@ DATE_PARTS = ("time", *(f"{cycle} {wave}" for cycle in CYCLES for wave in ("sin"
 
 
 def squash(t: Array) -> Array:
-    """The identity on [−MARGIN, 1 + MARGIN], a logarithm beyond; smooth and increasing."""
+    """The identity on [−MARGIN, 1 + MARGIN], a logarithm beyond; increasing and continuously
+    differentiable."""
     inside = within_margin(t)
     beyond = np.clip(t - inside, -LARGEST_QUOTIENT, LARGEST_QUOTIENT)
     return inside + np.copysign(REACH * np.log1p(np.abs(beyond) / REACH), beyond)
@@ -90,7 +95,7 @@ class Scaling:
             batch[:] = (squash(t) - self.mean) * self.gain
 
     def slopes(self, x: Array) -> Array:
-        """The derivative of every scaled number in the number x (n, D) itself; 0 where missing."""
+        """d scaled / d x, elementwise (n, D); 0 where x is missing."""
         with np.errstate(over="ignore", invalid="ignore"):
             t = (x - self.start) / self.width
             beyond = np.abs(t - within_margin(t))
@@ -112,7 +117,7 @@ class ColumnEncoder(Protocol):
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """For every written column, the number of the table's column that it is made of."""
+        """For every written column, the index of the table's column that it is made of."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -124,7 +129,10 @@ class ColumnEncoder(Protocol):
 
 @dataclass(frozen=True)
 class NumberColumns:
-    """Columns of numbers unchanged, then indicators of missing values of those in ``holes``."""
+    """Columns of numbers unchanged, then indicators of missing values of those in ``holes``.
+
+    Both are indices of the table's columns. Columns missing in the same rows share one indicator.
+    """
 
     columns: tuple[int, ...]
     holes: tuple[int, ...]
@@ -205,7 +213,7 @@ class LevelColumn:
 
 
 def level_codes(levels: Sequence[str | None], texts: list[str | None]) -> Indices:
-    """The place of each text among the levels; ``len(levels)`` for texts that are not there."""
+    """The index of each text among the levels; ``len(levels)`` for texts that are not there."""
     places = {level: i for i, level in enumerate(levels)}
     return np.fromiter((places.get(text, len(places)) for text in texts), np.intp, len(texts))
 
@@ -215,7 +223,7 @@ def level_codes(levels: Sequence[str | None], texts: list[str | None]) -> Indice
 
 @dataclass(frozen=True)
 class Encoder:
-    """What was learned about the columns of a training table.
+    """A callable that encodes tables; holds what was learned about a training table's columns.
 
     ``names`` are the names of the table's columns, or None if it had none; ``n_columns`` is their
     number. ``columns`` are the column encoders, which write side by side, and ``scaling`` is
@@ -234,7 +242,7 @@ class Encoder:
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """For every encoded column, the number of the table's column that it is made of."""
+        """For every encoded column, the index of the table's column that it is made of."""
         return tuple(j for encoder in self.columns for j in encoder.sources)
 
     @property
@@ -265,9 +273,11 @@ class Encoder:
         return out
 
     def pull(self, X: Any, gradient: Array) -> Array:
-        """Derivatives in the encoded columns (n, width, d) as derivatives in the table's numbers.
+        """The chain rule back through the encoding.
 
-        The result is (n, n_columns, d). Columns of categories and of dates have derivatives of 0.
+        From derivatives with respect to encoded columns (n, width, d) to derivatives with respect
+        to the table's number columns. The result is (n, n_columns, d); columns of categories and of
+        dates have derivatives of 0.
         """
         table = read_table(X)
         numbers = self._number_columns()
@@ -281,7 +291,8 @@ class Encoder:
         return total
 
     def _number_columns(self) -> dict[int, int]:
-        """The encoded columns that are numbers of the table, each with the table's column."""
+        """For the index of each encoded column that is a number column of the table, the index of
+        that column."""
         places = enumerate(self._sources_and_suffixes())
         return {k: j for k, (j, suffix) in places if suffix == ""}
 

@@ -8,64 +8,26 @@ from typing import Annotated
 import typer
 
 from rfrboost import __version__
-from rfrboost.cli.tasks import Task
+from rfrboost.cli.options import (
+    DecimalOption,
+    DropOption,
+    ModelArgument,
+    OutOption,
+    ProtectOption,
+    SecondsOption,
+    SeedOption,
+    SeparatorOption,
+    TableArgument,
+    TargetOption,
+    TaskOption,
+)
+from rfrboost.cli.request import LossName, Roles, Settings, Source
 
 app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-TableArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE", help="CSV, TSV or Parquet file, also .gz; - reads standard input."
-    ),
-]
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by fit.")]
-TargetOption = Annotated[
-    str, typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict.")
-]
-TaskOption = Annotated[
-    Task | None,
-    typer.Option(
-        metavar="TASK",
-        help="regression or classification (default: chosen by the target column).",
-    ),
-]
-DropOption = Annotated[
-    list[str],
-    typer.Option("--drop", "-d", metavar="COLUMN", help="Ignore this column (can be repeated)."),
-]
-SecondsOption = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", min=0.0, help="Time limit per fit, in seconds."),
-]
-SeedOption = Annotated[
-    int,
-    typer.Option(
-        metavar="NUMBER",
-        min=0,
-        max=2**31 - 1,
-        help="Random seed; the same seed gives the same result.",
-    ),
-]
-OutOption = Annotated[
-    str | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="Output file (.csv, .tsv or .parquet); - writes CSV to standard output.",
-    ),
-]
-ProtectOption = Annotated[
-    bool,
-    typer.Option(
-        "--protect-formulas",
-        help="Put an apostrophe before text cells of CSV that a spreadsheet would run as formulas.",
-    ),
-]
 
 
 def version(wanted: bool) -> None:
@@ -115,8 +77,33 @@ def fit(
     ] = None,
     task: TaskOption = None,
     drop: DropOption = [],  # noqa: B006
+    weight: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with the weights of the rows.")
+    ] = None,
+    loss: Annotated[
+        LossName | None,
+        typer.Option(
+            metavar="NAME",
+            help="Loss of a regression: squared_error (default), huber, quantile or poisson.",
+        ),
+    ] = None,
+    quantile: Annotated[
+        list[float],
+        typer.Option(
+            metavar="LEVEL",
+            help="Level for --loss quantile, such as 0.9 (can be repeated, rising).",
+        ),
+    ] = [],  # noqa: B006
+    bags: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER", min=1, max=100, help="Number of cross-validation folds in the fit."
+        ),
+    ] = None,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
 ) -> None:
     """Fit a model to a table and save it.
 
@@ -131,15 +118,28 @@ def fit(
     zcat log.csv.gz | rfrboost fit - --target clicked --max-seconds 60 -o clicks.rfrboost
     ```
     """
+    if quantile and loss != LossName.QUANTILE:
+        raise typer.BadParameter("needs --loss quantile", param_hint="'--quantile'")
     from rfrboost.cli.fit import fit as run
 
-    run(table, target, out, task, drop, max_seconds, seed)
+    run(
+        Source(table, separator, decimal),
+        Roles(target, task, tuple(drop), weight),
+        out,
+        Settings(seed, max_seconds, loss, tuple(quantile), bags),
+    )
 
 
 @app.command()
 def predict(
     model: ModelArgument,
     table: TableArgument,
+    id_columns: Annotated[
+        list[str],
+        typer.Option(
+            "--id", metavar="COLUMN", help="Keep this column in the output (can be repeated)."
+        ),
+    ] = [],  # noqa: B006
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of every class.")
     ] = False,
@@ -152,6 +152,8 @@ def predict(
     ] = None,
     out: OutOption = "-",
     protect_formulas: ProtectOption = False,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
 ) -> None:
     """Predict every row of a table, in its order.
 
@@ -163,7 +165,7 @@ def predict(
 
     ```
     rfrboost predict houses.rfrboost new.csv --out prices.csv
-    rfrboost predict houses.rfrboost new.parquet --interval 0.9 --out prices.parquet
+    rfrboost predict houses.rfrboost new.parquet --id address --interval 0.9 -o prices.parquet
     rfrboost predict clicks.rfrboost - --proba < new.csv | head
     ```
     """
@@ -171,7 +173,15 @@ def predict(
         raise typer.BadParameter(f"{interval} is not between 0 and 1", param_hint="'--interval'")
     from rfrboost.cli.predict import predict as run
 
-    run(model, table, out or "-", proba, interval, protect_formulas)
+    run(
+        model,
+        Source(table, separator, decimal),
+        id_columns,
+        out or "-",
+        proba,
+        interval,
+        protect_formulas,
+    )
 
 
 @app.command()
@@ -187,11 +197,14 @@ def evaluate(
     ] = 5,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
 ) -> None:
     """Score a model by cross-validation, beside boosted trees and a linear model.
 
-    Regression: RMSE, MAE, R². Classification: accuracy, log loss, expected calibration error. All
-    scores are of held-out rows; --out writes those of every fold.
+    Regression: RMSE, MAE, R². Classification: accuracy, balanced accuracy, F1, AUC, average
+    precision, log loss, expected calibration error. All scores are of held-out rows; --out writes
+    those of every fold.
 
     **Examples**
 
@@ -201,11 +214,14 @@ def evaluate(
     ```
     """
     from rfrboost.cli.evaluate import evaluate as run
-    from rfrboost.cli.output import refuse_overwriting
 
-    if out is not None:
-        refuse_overwriting(out, table)
-    run(table, target, out, task, drop, folds, max_seconds, seed)
+    run(
+        Source(table, separator, decimal),
+        Roles(target, task, tuple(drop)),
+        out,
+        folds,
+        Settings(seed, max_seconds),
+    )
 
 
 @app.command()
@@ -218,6 +234,8 @@ def explain(
     ] = 1000,
     seed: SeedOption = 0,
     protect_formulas: ProtectOption = False,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
 ) -> None:
     """Show how much every column matters to a model's predictions for a table.
 
@@ -233,7 +251,7 @@ def explain(
     """
     from rfrboost.cli.explain import explain as run
 
-    run(model, table, out, rows, seed, protect_formulas)
+    run(model, Source(table, separator, decimal), out, rows, seed, protect_formulas)
 
 
 @app.command()

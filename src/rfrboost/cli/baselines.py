@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from rfrboost.cli.tasks import Task
+from rfrboost.cli.request import Task
 
 # Categories kept per column; the rarest share one. The trees can take 255 at most, and a linear
 # model gets one column for each.

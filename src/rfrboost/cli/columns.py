@@ -6,6 +6,7 @@ read in blocks means the same as one that is read at once. Parquet files have ty
 kept.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -16,14 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from rfrboost.cli.console import CommandError, printable, say
+from rfrboost.cli.signature import DATES, NUMBERS, TEXT
 
 Cells: TypeAlias = pa.ChunkedArray
 Convert: TypeAlias = Callable[[Cells], Cells]
 
-#: what a column may hold
-NUMBERS = "numbers"
-DATES = "dates"
-TEXT = "text"
 #: spellings of a missing value in any column
 MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"]
 #: further spellings where the other cells are numbers or dates; among text they may be categories
@@ -31,6 +29,7 @@ MISSING_NUMBERS = ["None", "none", "?", "-", "."]
 #: the end of a time of day with a time zone
 ZONED = r":\d{2}(\.\d+)?(Z|[+-]\d{2}(:?\d{2})?)$"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+COMMA_IN_NUMBER = re.compile(r"[+-]?[\d.]*,\d+")
 TRUTH = r"^(?i:true|false)$"
 # A column of text with at least this share of numbers was probably meant to hold numbers only.
 MOSTLY = 0.5
@@ -51,9 +50,14 @@ class BadCellError(Exception):
 # Cells of text.
 
 
+def as_written(cells: Cells) -> Cells:
+    """Text without spaces around it, null where missing."""
+    return missing_as_null(pc.utf8_trim_whitespace(cells), MISSING)
+
+
 def to_text(cells: Cells) -> Cells:
-    """Text without spaces around it, "true" and "false" in lower case, null where missing."""
-    cells = missing_as_null(pc.utf8_trim_whitespace(cells), MISSING)
+    """Text as written, but "true" and "false" in lower case."""
+    cells = as_written(cells)
     return pc.if_else(pc.match_substring_regex(cells, TRUTH), pc.utf8_lower(cells), cells)
 
 
@@ -229,7 +233,8 @@ def as_in_fit(cells: Cells, kind: str, name: str, before: int) -> Cells:
         return CONVERT[kind](cells)
     except BadCellError as bad:
         row = before + bad.position + 1
+        remedy = "use --decimal comma" if COMMA_IN_NUMBER.fullmatch(bad.text) else "correct it"
         raise CommandError(
             f"Column {printable(name)!r} contained {kind} in fit, but row {row:,} contains "
-            f"{printable(bad.text)!r}: correct it, or leave the cell empty."
+            f"{printable(bad.text)!r}: {remedy}, or leave the cell empty."
         ) from bad

@@ -6,6 +6,7 @@ sentence. :mod:`rfrboost.cli.run` prints it and sets the exit code. Text from fi
 """
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -80,12 +81,13 @@ def line_cleared() -> Iterator[None]:
 
 @contextmanager
 def progress(task: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """Show progress: a bar on a terminal, a line every few seconds elsewhere.
+    """Show progress: a bar on a terminal, a line every ten seconds elsewhere.
 
     ``total`` is None if the number of units is not known in advance.
     """
     if not on_terminal():
-        yield progress_lines(task, total, unit)
+        with progress_lines(task, total, unit) as advance:
+            yield advance
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -102,19 +104,45 @@ def progress(task: str, total: int | None, unit: str) -> Iterator[Advance]:
         yield lambda more: bar.advance(number, more)
 
 
-def progress_lines(task: str, total: int | None, unit: str) -> Advance:
-    """Print progress as lines, at most one every ``PROGRESS_SECONDS``."""
+@contextmanager
+def progress_lines(task: str, total: int | None, unit: str) -> Iterator[Advance]:
+    """Print progress as lines, one every ``PROGRESS_SECONDS``, however long a unit takes."""
     done = 0
-    printed = time.monotonic()
 
     def advance(more: int) -> None:
-        nonlocal done, printed
+        nonlocal done
         done += more
-        if time.monotonic() - printed >= PROGRESS_SECONDS:
-            say(f"{task}: {done:,}{f' of {total:,}' if total else ''} {unit}.")
-            printed = time.monotonic()
 
-    return advance
+    def sentence(seconds: float) -> str:
+        return f"{task}: {done:,}{f' of {total:,}' if total else ''} {unit}, {duration(seconds)}."
+
+    with heartbeat(sentence):
+        yield advance
+
+
+@contextmanager
+def heartbeat(sentence: Callable[[float], str]) -> Iterator[None]:
+    """Off a terminal, print a sentence every ``PROGRESS_SECONDS``, made from the seconds so far.
+
+    It comes from a thread of its own, because a fit gives no word for minutes.
+    """
+    if on_terminal():
+        yield
+        return
+    began = time.monotonic()
+    finished = threading.Event()
+
+    def report() -> None:
+        while not finished.wait(PROGRESS_SECONDS):
+            say(sentence(time.monotonic() - began))
+
+    thread = threading.Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()
 
 
 def show_table(titles: list[str], rows: list[list[str]]) -> None:

@@ -13,6 +13,7 @@ from rfrboost.cli.fit import fit
 from rfrboost.cli.info import info
 from rfrboost.cli.output import table_writer
 from rfrboost.cli.predict import predict
+from rfrboost.cli.request import Roles, Settings, Source
 
 ROWS = 300
 NEW_ROWS = 8
@@ -33,15 +34,15 @@ def demo(folder: str) -> None:
         f"({NEW_ROWS} flats without rent)."
     )
     announce("evaluate", known, "--target", "rent")
-    evaluate(known, "rent", None, None, [], 5, None, 0)
+    evaluate(Source(known), Roles("rent"), None, 5, Settings())
     announce("fit", known, "--target", "rent", "--out", model)
-    fit(known, "rent", model, None, [], None, 0)
+    fit(Source(known), Roles("rent"), model, Settings())
     announce("info", model)
     info(model)
     announce("explain", model, known)
-    explain(model, known, None, 1000, 0, protect=False)
+    explain(model, Source(known), None, 1000, 0, protect=False)
     announce("predict", model, new)
-    predict(model, new, "-", False, None, protect=False)
+    predict(model, Source(new), [], "-", False, None, protect=False)
 
 
 def announce(*words: str) -> None:

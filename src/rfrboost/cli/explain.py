@@ -17,6 +17,7 @@ from rfrboost.cli.columns import prediction_frame
 from rfrboost.cli.console import Advance, CommandError, progress, say, show_table
 from rfrboost.cli.output import refuse_overwriting, table_writer
 from rfrboost.cli.predict import load_predictor
+from rfrboost.cli.request import Source
 from rfrboost.cli.signature import read_signature
 from rfrboost.cli.tables import OpenTable, open_table
 
@@ -24,10 +25,12 @@ from rfrboost.cli.tables import OpenTable, open_table
 BAR = 30
 
 
-def explain(model: str, table: str, out: str | None, rows: int, seed: int, protect: bool) -> None:
+def explain(
+    model: str, table: Source, out: str | None, rows: int, seed: int, protect: bool
+) -> None:
     """Show the total effect of every column, largest first, or write it to ``out``."""
     if out is not None:
-        refuse_overwriting(out, table, model)
+        refuse_overwriting(out, table.path, model)
     fitted = load_predictor(model)
     signature = read_signature(model)
     with open_table(table) as opened:

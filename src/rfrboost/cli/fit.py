@@ -9,39 +9,38 @@ from rfrboost.cli.console import (
     CommandError,
     WrongUsageError,
     duration,
+    heartbeat,
     line_cleared,
     on_terminal,
     say,
 )
 from rfrboost.cli.output import named, refuse_overwriting
-from rfrboost.cli.tables import STANDARD
-from rfrboost.cli.tasks import OUT_OF_FOLD_SCORE, Task
+from rfrboost.cli.request import STANDARD, Roles, Settings, Source, Task
 from rfrboost.cli.training import default_model, estimator_for, read_training
 
+#: the score that an estimator has as ``oof_score_`` after an automatic fit
+OUT_OF_FOLD_SCORE = {Task.REGRESSION: "R²", Task.CLASSIFICATION: "accuracy"}
+#: that of several quantile levels, beside the best constants
+SAVED = "share of the pinball loss saved"
 
-def fit(
-    table: str,
-    target: str,
-    out: str | None,
-    task: Task | None,
-    drop: list[str],
-    max_seconds: float | None,
-    seed: int,
-) -> None:
+
+def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> None:
     """Fit the automatic model to all rows that have a label, and save it."""
-    path = out or default_model(table)
+    path = out or default_model(table.path)
     check_model_path(path)
-    refuse_overwriting(path, table)
-    training = read_training(table, target, task, drop)
+    refuse_overwriting(path, table.path)
+    training = read_training(table, roles)
     say(f"Fitting {training.size}.")
     began = time.monotonic()
-    model = estimator_for(training.target.task, seed, max_seconds, on_terminal())
-    with line_cleared():
-        model.fit(training.frame, training.target.labels)
+    model = estimator_for(training.target.task, settings, on_terminal())
+    with line_cleared(), heartbeat(lambda seconds: f"Fitting: {duration(seconds)}."):
+        model.fit(training.frame, training.target.labels, training.weights)
     seconds = time.monotonic() - began
     # Fits of fewer than 50 rows have no out-of-fold score.
     if hasattr(model, "oof_score_"):
-        say(f"Cross-validated {OUT_OF_FOLD_SCORE[training.target.task]}: {model.oof_score_:.3f}")
+        several = len(settings.quantile) > 1
+        score = SAVED if several else OUT_OF_FOLD_SCORE[training.target.task]
+        say(f"Cross-validated {score}: {model.oof_score_:.3f}")
     with named(path):
         model.set_params(verbose=0).save(path)
     size = os.path.getsize(path) / 1e6

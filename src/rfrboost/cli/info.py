@@ -4,21 +4,55 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rfrboost import (
-    ModelFileError,
-    RFNNClassifier,
-    RFNNRegressor,
-    RFRBoostClassifier,
-    RFRBoostRegressor,
-    file_info,
-)
-from rfrboost.cli.columns import DATES, NUMBERS, TEXT
+from rfrboost import ModelFileError, file_info
 from rfrboost.cli.console import CommandError, counted, listed, printable
-from rfrboost.cli.signature import read_signature
+from rfrboost.cli.signature import DATES, NUMBERS, TEXT, read_signature
 
-ESTIMATORS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (RFRBoostRegressor, RFRBoostClassifier, RFNNRegressor, RFNNClassifier)
+# The defaults of the estimators' parameters. They are repeated here because importing the
+# estimators takes longer than all the rest; a test compares them.
+BOOSTED: dict[str, Any] = {
+    "n_layers": "auto",
+    "strategy": "gradient",
+    "step_matrix": "dense",
+    "loss": "squared_error",
+    "quantile": 0.5,
+    "features": "auto",
+    "n_features": "auto",
+    "feature_scale": "auto",
+    "pair_sampling": "gradient",
+    "activation": "tanh",
+    "initial": "identity",
+    "initial_scale": None,
+    "hidden_dim": None,
+    "learning_rate": "auto",
+    "l2_head": "auto",
+    "l2_step": "auto",
+    "normalize": False,
+    "metric": "auto",
+    "preprocess": "auto",
+    "n_bags": 5,
+    "max_seconds": None,
+    "sample_splitting": False,
+    "random_state": None,
+    "warm_start": False,
+    "verbose": 0,
+}
+SHALLOW: dict[str, Any] = {
+    "n_features": 512,
+    "loss": "squared_error",
+    "quantile": 0.5,
+    "features": "swim",
+    "feature_scale": 0.5,
+    "pair_sampling": "gradient",
+    "activation": "tanh",
+    "l2_head": 1e-3,
+    "random_state": None,
+}
+DEFAULTS = {
+    "RFRBoostRegressor": BOOSTED,
+    "RFRBoostClassifier": BOOSTED,
+    "RFNNRegressor": SHALLOW,
+    "RFNNClassifier": SHALLOW,
 }
 #: adjectives for what columns held in fit
 ADJECTIVES = {NUMBERS: "numeric", DATES: "date", TEXT: "categorical"}
@@ -73,8 +107,7 @@ def columns(model: str) -> str:
 
 def changed_parameters(estimator: str, parameters: dict[str, Any]) -> list[str]:
     """The parameters that are not at their defaults."""
-    cls = ESTIMATORS.get(estimator)
-    defaults = cls().get_params() if cls else {}
+    defaults = DEFAULTS.get(estimator, {})
     return [
         f"{name}={value!r}"
         for name, value in parameters.items()

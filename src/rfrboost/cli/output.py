@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 
 from rfrboost._files.atomic import atomic_stream
 from rfrboost.cli.console import CommandError, WrongUsageError
-from rfrboost.cli.tables import STANDARD, display_name, is_tabbed
+from rfrboost.cli.delimited import is_tabbed
+from rfrboost.cli.request import STANDARD, Source
 
 #: a block of rows: arrays of equal length by column name
 Columns = dict[str, np.ndarray]
@@ -112,7 +113,7 @@ def refuse_overwriting(out: str, *inputs: str) -> None:
         source = file_status(path)
         if source is not None and os.path.samestat(source, target):
             raise WrongUsageError(
-                f"--out {out} would overwrite {display_name(path)}, which is read; name another "
+                f"--out {out} would overwrite {Source(path).name}, which is read; name another "
                 "file."
             )
 

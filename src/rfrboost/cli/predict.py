@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from sklearn.base import is_classifier
 
 from rfrboost import load
-from rfrboost.cli.columns import NUMBERS, prediction_frame
+from rfrboost.cli.columns import prediction_frame
 from rfrboost.cli.console import (
     CommandError,
     WrongUsageError,
@@ -21,8 +22,9 @@ from rfrboost.cli.console import (
     say,
 )
 from rfrboost.cli.output import Columns, refuse_overwriting, table_writer
-from rfrboost.cli.signature import read_signature
-from rfrboost.cli.tables import open_table
+from rfrboost.cli.request import Source
+from rfrboost.cli.signature import NUMBERS, read_signature
+from rfrboost.cli.tables import OpenTable, open_table
 
 #: the columns to write for a block of rows
 Answer = Callable[[pd.DataFrame], Columns]
@@ -31,10 +33,16 @@ SET_SEPARATOR = "|"
 
 
 def predict(
-    model: str, table: str, out: str, proba: bool, interval: float | None, protect: bool
+    model: str,
+    table: Source,
+    ids: list[str],
+    out: str,
+    proba: bool,
+    interval: float | None,
+    protect: bool,
 ) -> None:
-    """Predict every row of a table, block by block."""
-    refuse_overwriting(out, table, model)
+    """Predict every row of a table, block by block; the columns ``ids`` are kept."""
+    refuse_overwriting(out, table.path, model)
     fitted = load_predictor(model)
     answer = answers(fitted, proba, interval)
     signature = read_signature(model)
@@ -42,8 +50,9 @@ def predict(
     rows = 0
     with open_table(table) as opened:
         columns = signature.columns(opened.columns, opened.name)
-        inputs = set(columns)
-        unused = [name for name in opened.columns if name not in inputs]
+        check_ids(ids, opened)
+        used = {*columns, *ids}
+        unused = [name for name in opened.columns if name not in used]
         if unused:
             say(f"Ignored columns: {listed(unused)}")
         kinds = signature.kinds(columns)
@@ -51,13 +60,42 @@ def predict(
             table_writer(out, protect) as write,
             progress("Predicting", opened.total, "rows") as advance,
         ):
-            for block in opened.blocks(columns):
-                write(answer(prediction_frame(block, kinds, rows)))
+            for block in opened.blocks(columns, ids):
+                frame = prediction_frame(block.select(range(len(columns))), kinds, rows)
+                write(beside(kept(block, len(columns), ids), answer(frame)))
                 rows += block.num_rows
                 advance(block.num_rows)
             if not rows:
-                write(no_rows(answer, columns, kinds))
+                none = {name: np.empty(0, dtype=object) for name in ids}
+                write(beside(none, no_rows(answer, columns, kinds)))
     say(f"Predicted {counted(rows, 'row')} in {duration(time.monotonic() - began)}.")
+
+
+def check_ids(ids: list[str], table: OpenTable) -> None:
+    """Refuse columns to keep that the table does not have."""
+    lacking = [name for name in ids if name not in table.columns]
+    if lacking:
+        raise CommandError(
+            f"{table.name} has no column {listed(lacking)} for --id; its columns are "
+            f"{listed(table.columns)}."
+        )
+
+
+def kept(block: pa.Table, first: int, ids: list[str]) -> Columns:
+    """The columns from place ``first`` on, which are kept, as Python values."""
+    columns = block.columns[first:]
+    return {
+        name: np.array([*cells.to_pylist(), None], dtype=object)[:-1]
+        for name, cells in zip(ids, columns, strict=True)
+    }
+
+
+def beside(kept: Columns, predicted: Columns) -> Columns:
+    """The columns that are kept and those that are predicted; their names must differ."""
+    both = [name for name in kept if name in predicted]
+    if both:
+        raise CommandError(f"--id {listed(both)}: a column of the result has this name already.")
+    return {**kept, **predicted}
 
 
 def load_predictor(path: str) -> Any:

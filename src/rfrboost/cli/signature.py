@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rfrboost import file_info
-from rfrboost.cli.columns import DATES, NUMBERS, TEXT
 from rfrboost.cli.console import CommandError, counted, listed
 
+#: what a column may hold
+NUMBERS = "numbers"
+DATES = "dates"
+TEXT = "text"
 #: what a column held in fit, by the kind of its encoder in the file
 KINDS = {"NumberColumns": NUMBERS, "DateColumn": DATES, "LevelColumn": TEXT}
 

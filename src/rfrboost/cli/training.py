@@ -16,10 +16,13 @@ import pyarrow.types as types
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost.cli.columns import (
+    MOSTLY,
+    NUMBER,
     NUMERIC,
     TEXTUAL,
     BadCellError,
     Cells,
+    as_written,
     categories_as_text,
     is_any,
     is_text,
@@ -28,18 +31,28 @@ from rfrboost.cli.columns import (
     to_text,
     training_frame,
 )
-from rfrboost.cli.console import CommandError, counted, listed, printable, say
-from rfrboost.cli.tables import STANDARD, open_table
-from rfrboost.cli.tasks import Task
+from rfrboost.cli.console import (
+    CommandError,
+    WrongUsageError,
+    counted,
+    listed,
+    printable,
+    say,
+)
+from rfrboost.cli.request import STANDARD, Roles, Settings, Source, Task
+from rfrboost.cli.tables import open_table
 
 # Up to ten different whole numbers are classes: grades and digits are, counts mostly have more.
 MOST_CLASSES = 10
 #: whole numbers without leading zeros, which come back from int64 as they were written
 WHOLE = r"^(0|-?[1-9]\d{0,17})$"
-ESTIMATORS = {
-    Task.REGRESSION: RFRBoostRegressor,
-    Task.CLASSIFICATION: RFRBoostClassifier,
-}
+# More levels than this are numbers rather than classes where most of them look like numbers.
+MOST_NUMBER_LEVELS = 30
+#: numbers as people write them: signs, separators of thousands, currencies, units, percent
+NUMBER_LIKE = (
+    r"^[(+-]?\s*(\p{Sc}|[A-Z]{3})?\s*[+-]?[.,]?"
+    r"\d[\d.,'’_ \x{a0}\x{202f}]*(\p{Sc}|%|\p{L}{1,3}[²³]?)?\)?$"
+)
 
 
 @dataclass(frozen=True)
@@ -53,10 +66,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Training:
-    """The inputs of all rows that have a label, and their target."""
+    """The inputs of all rows that have a label, their target, and their weights or None."""
 
     frame: pd.DataFrame
     target: Target
+    weights: np.ndarray | None
 
     @property
     def size(self) -> str:
@@ -65,10 +79,14 @@ class Training:
         return f"{counted(rows, 'row')}, {counted(columns, 'column')}"
 
 
-def read_training(path: str, target: str, task: Task | None, drop: list[str]) -> Training:
+def read_training(source: Source, roles: Roles) -> Training:
     """Read a table and keep the rows that have a label."""
-    with open_table(path) as table:
-        absent = [name for name in [target, *drop] if name not in table.columns]
+    target = roles.target
+    weight = [] if roles.weight is None else [roles.weight]
+    if target in weight:
+        raise WrongUsageError(f"--weight {target} is the target; weights are another column.")
+    with open_table(source) as table:
+        absent = [name for name in [target, *weight, *roles.drop] if name not in table.columns]
         if absent:
             raise CommandError(
                 f"{table.name} has no column {listed(absent)}; its columns are "
@@ -76,20 +94,51 @@ def read_training(path: str, target: str, task: Task | None, drop: list[str]) ->
             )
         if table.ignored:
             say(f"Ignored {listed(table.ignored)}, which only names the rows.")
-        inputs = [name for name in table.columns if name not in {target, *drop}]
+        inputs = [name for name in table.columns if name not in {target, *weight, *roles.drop}]
         if not inputs:
             raise CommandError(f"{table.name} has no column to predict {target!r} from.")
-        read = table.whole([*inputs, target])
-        label = read_target(read[target], target, task)
-        rows = read.select(inputs).filter(pa.array(label.present))
-        return Training(training_frame(rows, table.typed), label)
+        read = table.whole([*inputs, target, *weight])
+        label = read_target(read[target], target, roles.task)
+        rows = read.filter(pa.array(label.present))
+        weights = None if roles.weight is None else row_weights(rows[roles.weight], roles.weight)
+        return Training(training_frame(rows.select(inputs), table.typed), label, weights)
+
+
+def row_weights(cells: Cells, name: str) -> np.ndarray:
+    """The weights of the rows that have a label; each must be a number."""
+    try:
+        numbers = to_numbers(cells) if is_text(cells.type) else cells.cast(pa.float64())
+    except (BadCellError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise CommandError(f"--weight {name}: the column must contain numbers only.") from error
+    if numbers.null_count:
+        raise CommandError(f"--weight {name}: a row without a weight is not allowed; use 0.")
+    return as_numpy(numbers)
 
 
 def estimator_for(
-    task: Task, seed: int, max_seconds: float | None, verbose: bool
+    task: Task, settings: Settings, verbose: bool
 ) -> RFRBoostRegressor | RFRBoostClassifier:
-    """The automatic model for a task, not fitted yet."""
-    return ESTIMATORS[task](random_state=seed, max_seconds=max_seconds, verbose=int(verbose))
+    """The automatic model for a task, not fitted yet; what is not set keeps its default."""
+    if task == Task.CLASSIFICATION:
+        if settings.loss is not None or settings.quantile:
+            raise WrongUsageError(
+                "--loss and --quantile are for regression, and this is classification: leave them "
+                "out, or use --task regression."
+            )
+        model: RFRBoostRegressor | RFRBoostClassifier = RFRBoostClassifier()
+    else:
+        model = RFRBoostRegressor()
+        if settings.loss is not None:
+            model.loss = str(settings.loss)
+        if settings.quantile:
+            several = len(settings.quantile) > 1
+            model.quantile = settings.quantile if several else settings.quantile[0]
+    if settings.bags is not None:
+        model.n_bags = settings.bags
+    model.random_state = settings.seed
+    model.max_seconds = settings.max_seconds
+    model.verbose = int(verbose)
+    return model
 
 
 def default_model(path: str) -> str:
@@ -160,11 +209,30 @@ def check_classes(cells: Cells, name: str, different: int) -> None:
             f"Column {name!r} contains numbers, but {odd.text!r} in row {odd.position + 1:,} of "
             "those with a label: correct it, or use --task classification."
         )
+    check_number_like(cells, name, different)
     if different > max(len(cells) / 2, MOST_CLASSES):
         raise CommandError(
             f"Column {name!r} contains {different:,} different words in {len(cells):,} rows, too "
             "many to be classes; use --task classification if they are."
         )
+
+
+def check_number_like(cells: Cells, name: str, different: int) -> None:
+    """Refuse numbers that are written in a way that is not read."""
+    alike = pc.match_substring_regex(to_text(cells), NUMBER_LIKE)
+    if different <= MOST_NUMBER_LEVELS or pc.sum(alike).as_py() < MOSTLY * len(cells):
+        return
+    example = (
+        cells.filter(pc.and_(alike, pc.invert(pc.match_substring_regex(to_text(cells), NUMBER))))[0]
+        .as_py()
+        .strip()
+    )
+    raise CommandError(
+        f"Column {printable(name)!r} contains {different:,} different values that look like "
+        f"numbers but are not written as such, for example {printable(example)!r}. Use --decimal "
+        "comma if the decimal sign is a comma; remove separators of thousands, currencies and "
+        "units; or use --task classification if these are classes."
+    )
 
 
 def is_numeric_text(cells: Cells) -> bool:
@@ -194,7 +262,11 @@ def label_values(cells: Cells, name: str, task: Task) -> np.ndarray:
     """The labels as the estimators take them; classes are spelled as in the table."""
     if task == Task.CLASSIFICATION:
         if is_text(cells.type):
+            written = as_written(cells)
             cells = to_text(cells)
+            if len(pc.unique(written)) == len(pc.unique(cells)):
+                # "True" stays "True", unless "true" occurs beside it.
+                cells = written
             return as_numpy(cells.cast(pa.int64()) if is_whole(cells) else cells)
         whole = types.is_floating(cells.type) and pc.all(pc.equal(pc.floor(cells), cells)).as_py()
         return as_numpy(cells.cast(pa.int64()) if whole else cells)

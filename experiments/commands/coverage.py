@@ -1,0 +1,154 @@
+"""The ``coverage`` command: the coverage of intervals, quantiles and prediction sets on test rows.
+
+Fit our estimators with default parameters on the training rows of a fold, under the protocol
+"strict", and measure on the test rows: coverage and width of 90 % intervals, crossings and coverage
+of quantile levels, coverage and size of 90 % prediction sets. Stored results are not computed
+again.
+"""
+
+import argparse
+import functools
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.commands.arguments import add_data, add_out, add_tables, at_least, fold_numbers
+from experiments.data.protocols import Fold, load_rows
+from experiments.data.tables import Table, find_data_folder, known_table, select_tables
+from experiments.models.recipes import Recipe, build
+from experiments.models.scoring import Scores, accuracy, rmse
+from experiments.reports.coverage import markdown_report, table_rows
+from experiments.runs.files import write_report, write_table
+from experiments.runs.jobs import Job, provenances
+from experiments.runs.pool import run_jobs
+
+NAME = "coverage"
+SUMMARY = "how often 90 % intervals, quantile levels and prediction sets contain the label"
+PROTOCOL = "strict"
+COVERAGE = 0.9
+LEVELS = (0.05, 0.5, 0.95)
+INTERVALS, QUANTILES, SETS = "intervals", "quantiles", "sets"
+RECIPES = {
+    "regression": {
+        INTERVALS: Recipe("RFRBoostRegressor", {}),
+        QUANTILES: Recipe("RFRBoostRegressor", {"loss": "quantile", "quantile": LEVELS}),
+    },
+    "classification": {SETS: Recipe("RFRBoostClassifier", {})},
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    add_tables(parser)
+    add_out(parser, "experiments-output/coverage")
+    add_data(parser)
+    parser.add_argument(
+        "--folds",
+        type=fold_numbers,
+        metavar="K,K",
+        default=[0],
+        help="which of the folds 0-4 to fit (default: the first)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=at_least(1, "--jobs"),
+        metavar="N",
+        default=1,
+        help="processes, each with one thread (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fit, measure and write; 1 if a fit failed."""
+    data = find_data_folder(arguments.data)
+    jobs = plan(select_tables(data, arguments.tables), arguments.folds)
+    work = functools.partial(fit_and_count, data=data)
+    results = run_jobs(jobs, work, arguments.out, arguments.jobs, mix_commits=arguments.mix_commits)
+    rows = table_rows(results)
+    text = markdown_report(rows, results, COVERAGE, LEVELS)
+    write_table(arguments.out / "coverage.csv", rows, provenances(results))
+    report = write_report(arguments.out / "coverage.md", text, provenances(results))
+    print(report)
+    return 1 if any(result.error is not None for result in results) else 0
+
+
+def plan(tables: list[Table], folds: list[int]) -> list[Job]:
+    """One job for each table, fold and kind of prediction."""
+    return [
+        Job(PROTOCOL, table.id, kind, fold, recipe)
+        for table in tables
+        for fold in folds
+        for kind, recipe in RECIPES[table.task].items()
+    ]
+
+
+def fit_and_count(job: Job, data: Path) -> Scores:
+    """Fit one model and measure its coverage on the test rows; the fold is the seed."""
+    fold = load_rows(PROTOCOL, int(job.dataset), data).fold(job.fold)
+    model = build(job.recipe, len(fold.y_train), job.fold)
+    start = time.perf_counter()
+    model.fit(fold.X_train, fold.y_train)
+    fitted = time.perf_counter()
+    counts, prediction, seen = COUNTERS[job.model](model, fold)
+    predicted = time.perf_counter()
+    metric = rmse if known_table(int(job.dataset)).task == "regression" else accuracy
+    return Scores(
+        train_score=metric(fold.y_train, seen),
+        test_score=metric(fold.y_test, prediction),
+        fit_seconds=fitted - start,
+        predict_seconds=predicted - fitted,
+        details={**counts, "rows": len(fold.y_test)},
+    )
+
+
+Counted = tuple[dict[str, object], NDArray, NDArray]
+
+
+def count_intervals(model: Any, fold: Fold) -> Counted:
+    """Coverage and width of intervals, and the mean square of (y − prediction)/std."""
+    ends = model.predict_interval(fold.X_test, COVERAGE)
+    prediction, std = model.predict(fold.X_test, return_std=True)
+    counts: dict[str, object] = {
+        "coverage": share_inside(ends, fold.y_test),
+        "width": float(np.mean(ends[:, 1] - ends[:, 0]) / (fold.y_train.std() or 1.0)),
+        "z_square": float(np.mean(((fold.y_test - prediction) / std) ** 2)),
+    }
+    return counts, prediction, model.predict(fold.X_train)
+
+
+def count_quantiles(model: Any, fold: Fold) -> Counted:
+    """Crossings, coverage and width of the outer levels, and the shares of labels below levels."""
+    levels = model.predict(fold.X_test)
+    outer = levels[:, [0, -1]]
+    middle = LEVELS.index(0.5)
+    counts: dict[str, object] = {
+        "crossings": int((np.diff(levels, axis=1) < 0).sum()),
+        "coverage": share_inside(outer, fold.y_test),
+        "width": float(np.mean(outer[:, 1] - outer[:, 0]) / (fold.y_train.std() or 1.0)),
+        "below": [float(share) for share in (fold.y_test[:, None] <= levels).mean(axis=0)],
+    }
+    return counts, levels[:, middle], model.predict(fold.X_train)[:, middle]
+
+
+def count_sets(model: Any, fold: Fold) -> Counted:
+    """Coverage and size of sets; a class that is absent from the training rows is in no set."""
+    sets = model.predict_set(fold.X_test, COVERAGE)
+    right = fold.y_test[:, None] == model.classes_
+    counts: dict[str, object] = {
+        "coverage": float((sets & right).any(axis=1).mean()),
+        "size": float(sets.sum(axis=1).mean()),
+        "single": float((sets.sum(axis=1) == 1).mean()),
+        "classes": len(model.classes_),
+    }
+    return counts, model.predict(fold.X_test), model.predict(fold.X_train)
+
+
+COUNTERS = {INTERVALS: count_intervals, QUANTILES: count_quantiles, SETS: count_sets}
+
+
+def share_inside(ends: NDArray, y: NDArray) -> float:
+    """The share of targets in the closed intervals ``ends`` (n, 2)."""
+    return float(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])))

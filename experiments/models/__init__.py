@@ -1,0 +1,1 @@
+"""What is fitted: recipes, other libraries' models, ranges of parameters, names and scores."""

@@ -1,0 +1,1 @@
+"""What is made of results: statistics, Markdown tables, figures and the HTML page."""

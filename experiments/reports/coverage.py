@@ -1,0 +1,137 @@
+"""Results of the ``coverage`` command as rows and as Markdown."""
+
+import numpy as np
+import pandas as pd
+
+from experiments.data.tables import known_table
+from experiments.reports.markdown import failure_list, markdown_table
+from experiments.runs.jobs import Result
+
+HEADER = """\
+# Coverage
+
+Protocol `strict`, our estimators with default parameters, nominal coverage {percent} %. Coverage is
+the share of test rows whose label is in the interval or set; on n rows its standard deviation is
+about √({product:.2f}/n). The figures of a table are means over its folds ({folds}). Widths are in
+standard deviations of the training labels.
+"""
+KINDS = {
+    "intervals": """\
+## `predict_interval` and `return_std`
+
+`z²` is the mean of ((y − prediction) / std)²; it is 1 for a correct standard deviation.
+""",
+    "quantiles": """\
+## `loss="quantile"`, levels {levels}
+
+Coverage and width are those between the outer levels; `below` are the shares of labels at or below
+each level. Levels have no conformal guarantee; held-out rows shift them.
+""",
+    "sets": """\
+## `predict_set`
+
+No set is empty, so that coverage is at least the accuracy of the most probable class, whatever the
+nominal coverage. `single` is the share of sets with one class.
+""",
+}
+COLUMNS = {
+    "intervals": ["width", "z_square", "rmse"],
+    "quantiles": ["width", "below", "crossings"],
+    "sets": ["size", "classes", "single", "accuracy"],
+}
+IDENTITY = ["kind", "dataset", "name"]
+
+
+def table_rows(results: list[Result]) -> pd.DataFrame:
+    """One row per good fit: its kind, table and fold, and everything that was measured."""
+    rows = []
+    for result in results:
+        if result.scores is None:
+            continue
+        # Results that were stored before provenance existed have versions among the details.
+        counts = {k: v for k, v in result.scores.details.items() if k != "versions"}
+        table = known_table(int(result.job.dataset))
+        identity = {"kind": result.job.model, "dataset": table.id, "name": table.name}
+        score = {"rmse" if table.task == "regression" else "accuracy": result.scores.test_score}
+        made = {"fit_seconds": result.scores.fit_seconds, "commit": result.provenance.code}
+        rows.append({**identity, "fold": result.job.fold, **counts, **score, **made})
+    return pd.DataFrame(rows, columns=None if rows else ["kind"])
+
+
+def markdown_report(
+    rows: pd.DataFrame, results: list[Result], coverage: float, levels: tuple[float, ...]
+) -> str:
+    """A summary, then each kind of prediction by table."""
+    folds = ", ".join(map(str, sorted({result.job.fold for result in results})))
+    product = coverage * (1 - coverage)
+    sections = [HEADER.format(percent=round(100 * coverage), product=product, folds=folds)]
+    failures = [result for result in results if result.error is not None]
+    if failures:
+        sections.append(f"## Failed: {len(failures)} fits, in no mean\n\n{failure_list(failures)}")
+    tables = by_table(rows) if len(rows) else rows
+    if len(rows):
+        sections.append(markdown_table(summary_rows(tables, coverage)))
+    for kind, text in KINDS.items():
+        part = tables[tables["kind"] == kind]
+        if len(part):
+            table = markdown_table(text_rows(part, COLUMNS[kind]))
+            sections.append(f"{text.format(levels=levels)}\n{table}")
+    return "\n".join(sections)
+
+
+def by_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per kind and table: means over folds, and sums of test rows and crossings."""
+    kinds = {"rows": "sum", "crossings": "sum", "fold": "nunique", "below": mean_list}
+    means = {name: "mean" for name in rows if name not in (*kinds, *IDENTITY, "commit")}
+    how = {name: step for name, step in (kinds | means).items() if name in rows}
+    least = rows.groupby(IDENTITY, sort=False)["coverage"].min().rename("least_fold")
+    return rows.groupby(IDENTITY, sort=False).agg(how).join(least).reset_index()
+
+
+def mean_list(lists: pd.Series) -> list[float]:
+    """The element-wise mean of lists; empty if no value is a list."""
+    known = [values for values in lists if isinstance(values, list)]
+    return [float(v) for v in np.mean(known, axis=0)] if known else []
+
+
+def summary_rows(tables: pd.DataFrame, coverage: float) -> pd.DataFrame:
+    """One row per kind: mean and extremes of coverage over tables, and the sum of crossings.
+
+    Sets have a second row, over the tables whose accuracy is below the nominal coverage.
+    """
+    parts = {kind: tables[tables["kind"] == kind] for kind in KINDS}
+    if len(parts["sets"]):
+        needed = parts["sets"]["accuracy"] < coverage
+        parts[f"sets, accuracy below {coverage:g}"] = parts["sets"][needed]
+    return pd.DataFrame([summary(name, part) for name, part in parts.items() if len(part)])
+
+
+def summary(name: str, part: pd.DataFrame) -> dict[str, object]:
+    """One row of the summary, over the tables of ``part``."""
+    least = part.loc[part["coverage"].idxmin()]
+    return {
+        "prediction": name,
+        "tables": len(part),
+        "test rows": int(part["rows"].sum()),
+        "mean coverage": f"{part['coverage'].mean():.3f}",
+        "least": f"{least['coverage']:.3f} ({least['name']}, {int(least['rows'])} rows)",
+        "most": f"{part['coverage'].max():.3f}",
+        "crossings": int(part["crossings"].sum()) if name == "quantiles" else "–",
+    }
+
+
+def text_rows(part: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """The rows of one kind as they are printed; the worst fold only if there are several."""
+    columns = ["coverage", *(["least_fold"] if part["fold"].max() > 1 else []), *columns]
+    shown = part[["dataset", "name", "rows", *columns]].astype({"rows": int})
+    for column in columns:
+        shown[column] = shown[column].map(as_text)
+    return shown.rename(columns={"z_square": "z²", "least_fold": "least fold"})
+
+
+def as_text(value: object) -> str:
+    """Shares with three decimals, whole numbers above 1 without, lists with commas."""
+    if isinstance(value, list):
+        return ", ".join(f"{v:.3f}" for v in value)
+    number = float(str(value))
+    return f"{number:.0f}" if number > 1 and number.is_integer() else f"{number:.3f}"

@@ -1,0 +1,1 @@
+"""The HTML page of the ``report`` command: its parts and its sections."""

@@ -1,0 +1,26 @@
+"""Frames and failures as Markdown."""
+
+import numpy as np
+import pandas as pd
+
+from experiments.runs.jobs import Result
+
+
+def failure_list(failures: list[Result]) -> str:
+    """One line for each failed job, with the text of its error."""
+    lines = [f"- {r.job.dataset} {r.job.model} fold {r.job.fold}: {r.error}" for r in failures]
+    return "\n".join(lines) + "\n"
+
+
+def markdown_table(frame: pd.DataFrame) -> str:
+    """A frame as a Markdown table; floats have four decimals, NaN is a dash."""
+    lines = [list(frame.columns), ["---"] * frame.shape[1]]
+    lines += [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def _cell(value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    # Adding 0.0 turns the -0.0 that rounding leaves into 0.0.
+    return "–" if np.isnan(value) else f"{round(value, 4) + 0.0:.4f}"

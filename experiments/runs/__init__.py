@@ -1,0 +1,1 @@
+"""How work is carried out: jobs and their result files, processes, searches, provenance."""

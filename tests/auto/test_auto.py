@@ -1,7 +1,7 @@
 """Automatic fits: the network is its parts put together, and the estimators keep their word."""
 
 from itertools import pairwise
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -316,9 +316,10 @@ def test_rows_given_to_stop_by(name):
 @pytest.mark.parametrize("name", ["regressor", "classifier"])
 def test_little_time_is_enough_for_a_usable_model(name, n):
     X, y = data_for(name, n)
-    clock = perf_counter()
+    # Processor time, which other work on the machine does not lengthen.
+    clock = process_time()
     model = clone(MODELS[name]).set_params(max_seconds=1e-6).fit(X, y)
-    assert perf_counter() - clock < 5.0
+    assert process_time() - clock < 5.0
     assert len(model.history_) <= 1
     assert all(hasattr(a.features.from_x, "weights") for a in model.network_.layers)
     held = data_for(name, seed=1)

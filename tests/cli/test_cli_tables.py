@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import failed, mixed_table, rfrboost, text_of, worked
 
-from rfrboost.cli import tables
-from rfrboost.cli.columns import DATES, NUMBERS, TEXT, recognised
+from rfrboost.cli.reading import tables
+from rfrboost.cli.reading.columns import DATES, NUMBERS, TEXT, recognised
 from rfrboost.cli.request import Task
 from rfrboost.cli.training import read_target
 

@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier
 
-from rfrboost.cli.columns import prediction_frame
 from rfrboost.cli.console import Advance, CommandError, progress, say, show_table
 from rfrboost.cli.output import refuse_overwriting, table_writer
 from rfrboost.cli.predict import load_predictor
+from rfrboost.cli.reading.columns import prediction_frame
+from rfrboost.cli.reading.tables import OpenTable, open_table
 from rfrboost.cli.request import Source
 from rfrboost.cli.signature import read_signature
-from rfrboost.cli.tables import OpenTable, open_table
 
 # Characters of the longest bar.
 BAR = 30

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from rfrboost._files.atomic import atomic_stream
 from rfrboost.cli.console import CommandError, WrongUsageError
-from rfrboost.cli.delimited import is_tabbed
+from rfrboost.cli.reading.delimited import is_tabbed
 from rfrboost.cli.request import STANDARD, Source
 
 #: a block of rows: arrays of equal length by column name

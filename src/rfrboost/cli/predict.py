@@ -11,7 +11,6 @@ import pyarrow as pa
 from sklearn.base import is_classifier
 
 from rfrboost import load
-from rfrboost.cli.columns import prediction_frame
 from rfrboost.cli.console import (
     CommandError,
     WrongUsageError,
@@ -22,9 +21,10 @@ from rfrboost.cli.console import (
     say,
 )
 from rfrboost.cli.output import Columns, refuse_overwriting, table_writer
+from rfrboost.cli.reading.columns import prediction_frame
+from rfrboost.cli.reading.tables import OpenTable, open_table
 from rfrboost.cli.request import Source
 from rfrboost.cli.signature import NUMBERS, read_signature
-from rfrboost.cli.tables import OpenTable, open_table
 
 #: the columns to write for a block of rows
 Answer = Callable[[pd.DataFrame], Columns]

@@ -15,7 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
-from rfrboost.cli.columns import (
+from rfrboost.cli.console import (
+    CommandError,
+    WrongUsageError,
+    counted,
+    listed,
+    printable,
+    say,
+)
+from rfrboost.cli.reading.columns import (
     MOSTLY,
     NUMBER,
     NUMERIC,
@@ -31,16 +39,8 @@ from rfrboost.cli.columns import (
     to_text,
     training_frame,
 )
-from rfrboost.cli.console import (
-    CommandError,
-    WrongUsageError,
-    counted,
-    listed,
-    printable,
-    say,
-)
+from rfrboost.cli.reading.tables import open_table
 from rfrboost.cli.request import STANDARD, Roles, Settings, Source, Task
-from rfrboost.cli.tables import open_table
 
 # Up to ten different whole numbers are classes: grades and digits are, counts mostly have more.
 MOST_CLASSES = 10

@@ -19,10 +19,10 @@ from itertools import chain, islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rfrboost.cli.columns import MISSING, MISSING_NUMBERS
 from rfrboost.cli.console import CommandError, counted, printable, say
+from rfrboost.cli.reading.columns import MISSING, MISSING_NUMBERS
+from rfrboost.cli.reading.streams import RowLines, bounded_lines
 from rfrboost.cli.request import Source
-from rfrboost.cli.streams import RowLines, bounded_lines
 
 #: the first bytes by which a text file says that it is UTF-16
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")

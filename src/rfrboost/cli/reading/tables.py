@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rfrboost.cli.console import CommandError, WrongUsageError, listed
-from rfrboost.cli.delimited import DelimitedText
+from rfrboost.cli.reading.delimited import DelimitedText
+from rfrboost.cli.reading.streams import Bytes, open_bytes
+from rfrboost.cli.reading.values import json_table, workbook_table
 from rfrboost.cli.request import Source
-from rfrboost.cli.streams import Bytes, open_bytes
-from rfrboost.cli.values import json_table, workbook_table
 
 #: the first bytes of Parquet files, Feather files and zip archives, which Excel workbooks are
 PARQUET = b"PAR1"

@@ -10,7 +10,7 @@ import ast
 import html
 import itertools
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,6 +119,12 @@ def imported(nodes: Iterable[ast.AST], names: set[str]) -> set[str]:
     return {parts[0] if parts and parts[0] in names else "__init__" for parts in below}
 
 
+def top_statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements outside functions, also those for type checkers, by which names are public."""
+    for node in tree.body:
+        yield from node.body if isinstance(node, ast.If) else [node]
+
+
 def import_graph() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """What every package imports at the top of its modules, and what only inside functions."""
     names = set(packages()) | EVERYWHERE
@@ -129,7 +135,7 @@ def import_graph() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
         inside[package] = set()
         for path in modules_of(package):
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            at_top[package] |= imported(tree.body, names)
+            at_top[package] |= imported(top_statements(tree), names)
             inside[package] |= imported(ast.walk(tree), names)
         at_top[package] -= {package, *EVERYWHERE}
         inside[package] -= {package, *EVERYWHERE} | at_top[package]

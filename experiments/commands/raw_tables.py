@@ -27,7 +27,7 @@ from experiments.runs.files import read_table, write_atomically, write_report, w
 from experiments.runs.provenance import NOT_RECORDED, Provenance, check_one_code, current
 
 if TYPE_CHECKING:
-    from rfrboost.cli.tasks import Task
+    from rfrboost.cli.request import Task
 
 NAME = "raw-tables"
 SUMMARY = "rfrboost evaluate on every raw table, and on tables encoded by hand"
@@ -194,9 +194,10 @@ def irregularity(table: Table, data: Path) -> tuple[int, float]:
 def hand_made(file: Path) -> pd.DataFrame:
     """Scores of the manual encoding on the folds of ``rfrboost evaluate``, with its seeds."""
     from rfrboost.cli.evaluate import cross_validated
+    from rfrboost.cli.request import Roles, Source
     from rfrboost.cli.training import read_training
 
-    training = read_training(str(file), LABEL, None, [])
+    training = read_training(Source(str(file)), Roles(LABEL))
     results = cross_validated(training, {BY_HAND: encoded_by_hand}, FOLDS, SEED)
     return pd.DataFrame(list(results))
 
@@ -208,6 +209,7 @@ def encoded_by_hand(frame: pd.DataFrame, y: np.ndarray, task: "Task", seed: int)
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
+    from rfrboost.cli.request import Settings
     from rfrboost.cli.training import estimator_for
 
     numeric = list(frame.select_dtypes("number"))
@@ -219,7 +221,7 @@ def encoded_by_hand(frame: pd.DataFrame, y: np.ndarray, task: "Task", seed: int)
     encoder = make_column_transformer(
         (SimpleImputer(strategy="median", keep_empty_features=True), numeric), (levels, nominal)
     )
-    return make_pipeline(encoder, estimator_for(task, seed, None, False))
+    return make_pipeline(encoder, estimator_for(task, Settings(seed), False))
 
 
 def errors(scores: pd.DataFrame) -> pd.Series:

@@ -17,7 +17,8 @@ import pyarrow.feather
 import pytest
 from command_line import failed, mixed_table, rfrboost, text_of, worked
 
-from rfrboost.cli import console, tables
+from rfrboost.cli import console
+from rfrboost.cli.reading import tables
 from rfrboost.cli.reading.delimited import DelimitedText
 from rfrboost.cli.request import Source
 

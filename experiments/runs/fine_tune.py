@@ -146,7 +146,7 @@ def one_run(
 
     parts = ("features", "steps", "head")
     training = Training(n_epochs, BATCH_ROWS, rate, 0.0, n_epochs, parts, job.fold)
-    train(module, model._loss, rows, chosen_by, training, watch)
+    train(module, model._model().loss, rows, chosen_by, training, watch)
     seen = METRICS[task](fold.y_train[fit], predictions(model, module, rows.X))
     return Run(rate, held_out, curve, seen)
 
@@ -158,6 +158,6 @@ def predictions(model: Any, module: "NetworkModule", X: Any) -> NDArray:
 
     with torch.no_grad():
         raw = torch.cat([module(rows) for rows in X.split(4096)]).double().numpy()
-    if is_classifier(model):
-        return model._labels(model._loss.predict(raw))
-    return model._predictions(raw)
+    fitted = model._model()
+    predicted = fitted.targets.predictions(fitted.loss, raw)
+    return model.classes_[np.argmax(predicted, axis=1)] if is_classifier(model) else predicted

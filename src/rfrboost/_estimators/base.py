@@ -82,7 +82,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _model(self) -> Fitted:
         """What the last fit left, or a NotFittedError."""
-        check_is_fitted(self)
+        if self._fitted is None:
+            # scikit-learn's own words, which take longer than a prediction of one row should.
+            check_is_fitted(self)
         assert self._fitted is not None
         return self._fitted
 

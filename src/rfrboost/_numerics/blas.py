@@ -109,7 +109,8 @@ def integers(*values: int) -> list[Any]:
 
 def leading_dimension(A: Array) -> int:
     """The distance between the starts of two neighbouring columns, in numbers."""
-    return max(int(A.strides[1] // A.itemsize), int(A.shape[0]), 1)
+    distance: int = max(A.strides[1] // A.itemsize, A.shape[0], 1)
+    return distance
 
 
 PLAIN, TRANSPOSED, LOWER = (ctypes.byref(ctypes.c_char(c)) for c in (b"N", b"T", b"L"))
@@ -133,10 +134,11 @@ class PointerRoutines:
     def gemm(self, A: Array, transpose_a: bool, B: Array, transpose_b: bool, out: Array) -> None:
         dtype = out.dtype
         inner = A.shape[0] if transpose_a else A.shape[1]
-        m, n, k = integers(*out.shape, inner)
-        lda, ldb, ldc = integers(*map(leading_dimension, (A, B, out)))
+        strides = leading_dimension(A), leading_dimension(B), leading_dimension(out)
+        m, n, k, lda, ldb, ldc = integers(*out.shape, inner, *strides)
         a, b, c = A.ctypes.data, B.ctypes.data, out.ctypes.data
-        ta, tb = (TRANSPOSED if t else PLAIN for t in (transpose_a, transpose_b))
+        ta = TRANSPOSED if transpose_a else PLAIN
+        tb = TRANSPOSED if transpose_b else PLAIN
         self._gemm[dtype](ta, tb, m, n, k, ONE[dtype], a, lda, b, ldb, ZERO[dtype], c, ldc)
 
     def gemv(self, A: Array, transpose: bool, b: Array, out: Array) -> None:

@@ -142,9 +142,10 @@ ROUTES = (SINGLE, ENSEMBLE, LARGE)
 
 # Fewer rows than this are too few to hold any out.
 FEWEST_ROWS = 50
-# The families of members: boosted ones of dense and of sparse neurons, and kernel members.
+# The families of members: boosted ones of dense and of sparse neurons, kernel members, and trees.
 BUMPS = "bumps"
-FAMILIES = ("swim", "sparse", BUMPS)
+TREES = "trees"
+FAMILIES = ("swim", "sparse", BUMPS, TREES)
 
 
 @dataclass(frozen=True)
@@ -408,6 +409,11 @@ def is_bumps(family: Any) -> bool:
     return isinstance(family, str) and family == BUMPS
 
 
+def is_trees(family: Any) -> bool:
+    """Whether a family is that of the tree members."""
+    return isinstance(family, str) and family == TREES
+
+
 def plan_for(
     parameters: Parameters,
     loss: Loss,
@@ -419,7 +425,7 @@ def plan_for(
 ) -> Plan:
     """The plan of an ensemble; ``parameters`` are resolved, with ``strata`` y holds classes."""
     families = families_of(parameters.features)
-    boosted = [family for family in families if not is_bumps(family)]
+    boosted = [family for family in families if not (is_bumps(family) or is_trees(family))]
     scales = parameters.feature_scale
     if not isinstance(scales, Scales):
         scales = Scales(scales, scales)
@@ -440,6 +446,7 @@ def plan_for(
         first_samplers=tuple(sampler_for(f, scales.first, parameters) for f in boosted),
         samplers=tuple(sampler_for(f, scales.later, parameters) for f in boosted),
         bumps=any(map(is_bumps, families)),
+        trees=any(map(is_trees, families)),
         learns_metric=parameters.metric != "identity",
         max_seconds=parameters.max_seconds,
         seed=seed,

@@ -82,8 +82,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 class RFRBoostRegressor(NetworkRegressor):
     """Random feature representation boosting for regression.
 
-    With its defaults it needs no tuning. It is an ensemble of linear, boosted and kernel models,
-    each fitted on ``n_bags`` bags of rows, stopped early by the rows that it holds out, and
+    With its defaults it needs no tuning. It is an ensemble of linear, boosted, kernel and tree
+    models, each fitted on ``n_bags`` bags of rows, stopped early by the rows that it holds out, and
     weighted by them. Tables may have missing values, categories and dates. Fewer than 50 rows are
     too few to hold any out; they get a single network.
 
@@ -121,9 +121,9 @@ class RFRBoostRegressor(NetworkRegressor):
         The random features f_t. "swim" neurons are placed between pairs of training points;
         "sparse" ones too, but see one to three columns each; "gaussian" ones have weights and
         offsets N(0, scale²/D), "uniform" ones U(±scale/√D); "fourier" are cosines. The ensemble
-        fits a family of members for each of ("swim", "sparse", "bumps"), or for those in a tuple of
-        these names. Any scikit-learn transformer, or an object with ``n_rows`` and ``sample`` (see
-        :class:`rfrboost.Sampler`), works too.
+        fits a family of members for each of ("swim", "sparse", "bumps", "trees"), or for those in a
+        tuple of these names. Any scikit-learn transformer, or an object with ``n_rows`` and
+        ``sample`` (see :class:`rfrboost.Sampler`), works too.
     n_features : int, (int, int) or "auto", default="auto"
         Features per layer. In a single network, how many of Φ and how many of x; an int is shared
         out evenly. The ensemble's features are all of x, as many as both numbers together.

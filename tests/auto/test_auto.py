@@ -109,6 +109,7 @@ def plan_for(name, sizes):
         first_samplers=samplers,
         samplers=samplers,
         bumps=True,
+        trees=True,
         learns_metric=True,
         max_seconds=None,
         seed=0,
@@ -120,7 +121,7 @@ def members_by_hand(families, v, b, x):
     """Every member's weighted prediction (n, members, d) of rows x, family by family."""
     d = len(b)
     start = np.tile(families.constants, (len(x), 1, 1))
-    raw = [start]
+    raw = [start.copy()]
     for layer in families.linear.layers:
         add(raw[0], layer, x, d)
     for family in families.boosted:
@@ -130,6 +131,9 @@ def members_by_hand(families, v, b, x):
     if families.kernel is not None:
         raw.append(np.zeros_like(start))
         add(raw[-1], families.kernel.layers, x, d)
+    if families.trees is not None:
+        sums = feature_values(families.trees.features, x)
+        raw.append(families.constants + sums.reshape(start.shape))
     return sum(weight * own for weight, own in zip(v, raw, strict=True)) + b
 
 
@@ -321,7 +325,7 @@ def test_little_time_is_enough_for_a_usable_model(name, n):
     model = clone(MODELS[name]).set_params(max_seconds=1e-6).fit(X, y)
     assert process_time() - clock < 5.0
     assert len(model.history_) <= 1
-    assert all(hasattr(a.features.from_x, "weights") for a in model.network_.layers)
+    assert len(model.network_.layers) <= 1
     held = data_for(name, seed=1)
     assert model.score(*held) > (0.4 if name == "regressor" else 0.45)
 

@@ -20,6 +20,7 @@ from rfrboost._auto.bags import Bags
 from rfrboost._auto.kernel import KernelFit
 from rfrboost._auto.layer import GroupLayer
 from rfrboost._auto.members import Boosted
+from rfrboost._auto.trees import TreesFit
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Head, Layer, LayerFeatures, LowRankStep, Network
@@ -37,16 +38,18 @@ STACKING_ITERATIONS = 200
 
 @dataclass(frozen=True)
 class Families:
-    """All families of an ensemble. Their weights are in this order: linear, boosted, kernel.
+    """All families of an ensemble. Their weights are in this order: linear, boosted, kernel, trees.
 
-    ``constants`` (members, d) are the predictions that the linear family begins with. The boosted
-    families, one for each kind of features and penalty, begin with the linear one's predictions.
+    ``constants`` (members, d) are the predictions that the linear family and the trees begin with.
+    The boosted families, one for each kind of features and penalty, begin with the linear one's
+    predictions.
     """
 
     constants: Array
     linear: Boosted
     boosted: tuple[Boosted, ...]
     kernel: KernelFit | None
+    trees: TreesFit | None
 
 
 def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[Network, Array]:
@@ -62,17 +65,24 @@ def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[N
     weights = np.zeros((bags.x.shape[1], m * d))
     # Boosted members begin with the predictions of linear ones, so that these have both weights.
     of_linear = v[: 1 + n_boosted].sum()
-    weights[-1] = of_linear * families.constants[list(kept)].ravel() + np.tile(b, m)
+    of_trees = 0.0 if families.trees is None else v[-1]
+    constants = families.constants[list(kept)].ravel()
+    weights[-1] = (of_linear + of_trees) * constants + np.tile(b, m)
     for layer in families.linear.layers[0] if families.linear.layers else ():
         C, c, places = of_kept(layer.C, layer.c, layer.group, kept, d)
         weights[:, places] += of_linear * np.vstack([C, c])
     layers = boosted_layers(families.boosted, v[1 : 1 + n_boosted], kept, d)
-    if families.kernel is not None and v[-1] > 0:
+    of_kernel = 0.0 if families.kernel is None else v[1 + n_boosted]
+    if families.kernel is not None and of_kernel > 0:
         layers += [
-            network_layer(own.features, v[-1] * own.C, v[-1] * own.c, own.group, kept, d)
+            network_layer(own.features, of_kernel * own.C, of_kernel * own.c, own.group, kept, d)
             for own in families.kernel.layers
             if set(own.group) & set(kept)
         ]
+    if families.trees is not None and of_trees > 0:
+        trees = families.trees.features.of_members(kept)
+        C = of_trees * np.eye(trees.width)
+        layers.append(network_layer(trees, C, np.zeros(trees.width), kept, kept, d))
     average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])
     head = Head(frozen(average))
     initial = DenseFeatures(weights, "identity")
@@ -83,8 +93,8 @@ def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[N
 def family_weights(bags: Bags, loss: Loss, families: Families) -> tuple[Array, Array, Array]:
     """The weights v of all families, the intercept b, and the weighted out-of-fold predictions."""
     fits = [families.linear, *families.boosted]
-    of_kernel = [] if families.kernel is None else [families.kernel.out_of_fold]
-    raw = np.stack([*(fit.out_of_fold for fit in fits), *of_kernel])
+    others = [fit for fit in (families.kernel, families.trees) if fit is not None]
+    raw = np.stack([fit.out_of_fold for fit in (*fits, *others)])
     y = bags.y[bags.held_out]
     w = bags.w[bags.held_out]
     same_members = bags.kept == bags.members

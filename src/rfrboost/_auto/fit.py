@@ -3,7 +3,8 @@
 Families of members are fitted one after the other. *Linear* members come first. *Boosted* members
 begin with the linear predictions and add layers of random features, dense or sparse, while these
 lower the loss on held-out rows; on the way they learn a metric. *Kernel* members are ridge
-regressions on bumps around the training rows in that metric. All families are weighted by their
+regressions on bumps around the training rows in that metric. *Tree* members are boosted oblivious
+trees, for steps and interactions. All families are weighted by their
 out-of-fold predictions and become one network (:mod:`rfrboost._auto.assemble`).
 
 X is (n, D), y (n, k), and w (n,) or None. Everything is held in memory: row blocks of more than
@@ -23,6 +24,7 @@ from rfrboost._auto.kernel import KernelFit, every_row_a_centre, fit_kernel
 from rfrboost._auto.layer import Settings
 from rfrboost._auto.local_kernels import fit_local_kernels
 from rfrboost._auto.members import Boosted, Run, boost_members
+from rfrboost._auto.trees import TreesFit, fit_trees
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network, centered
@@ -32,9 +34,10 @@ from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._numerics.threads import keep_freed_memory, team
 from rfrboost._typing import Array
 
-# The share of a time limit after which no further layer is boosted, where kernel members are to
-# follow.
-BOOSTING_SHARE = 0.5
+# The shares of a time limit after which no further layer of trees is grown, and none of neurons is
+# boosted, where other families are to follow. Trees come first: they cost least.
+TREES_SHARE = 0.3
+BOOSTING_SHARE = 0.6
 
 # The least and the most random features of a layer, if the user has not set their number. Between
 # these there are half as many features as rows.
@@ -48,8 +51,9 @@ class Plan:
 
     ``n_layers`` is the largest number of layers of a boosted family, ``n_features`` None means that
     it depends on the number of rows, and ``strata`` that y are class indicators. There is a boosted
-    family for each of ``samplers``, whose first layers are drawn by that of ``first_samplers``, and
-    a kernel family if ``bumps``. ``max_seconds`` is a time limit, None for no limit.
+    family for each of ``samplers``, whose first layers are drawn by that of ``first_samplers``, a
+    kernel family if ``bumps``, and a family of trees if ``trees``. ``max_seconds`` is a time limit,
+    None for no limit.
     """
 
     loss: Loss
@@ -63,6 +67,7 @@ class Plan:
     first_samplers: tuple[Sampler, ...]
     samplers: tuple[Sampler, ...]
     bumps: bool
+    trees: bool
     learns_metric: bool
     max_seconds: float | None
     seed: int
@@ -166,15 +171,20 @@ def fit_families(
     bumps = plan.bumps and loss.least_squares
     share = BOOSTING_SHARE if bumps else 1.0
     boosting = replace(run, deadline=began + share * (run.deadline - began))
+    growing = replace(run, deadline=began + TREES_SHARE * (run.deadline - began))
     starts = [loss.start(bags.y[rows], bags.w[rows]) for rows in map(bags.training, bags.members)]
     constants = np.stack(starts)
     start = np.tile(constants, (len(bags.y), 1, 1))
     unwatched = replace(boosting, watch=None)
     linear = boost_members(bags, start, loss, linear_settings(bags, plan), rng, unwatched)[0]
     start = start + linear_moves(bags, linear)
+    trees: TreesFit | None = None
+    if plan.trees:
+        growing = growing if plan.samplers or bumps else run
+        trees = fit_trees(bags, constants, loss, plan.n_layers, rng, growing)
     by_sampler: list[list[Boosted]] = []
     for first, sampler in zip(plan.first_samplers, plan.samplers, strict=True):
-        if perf_counter() < boosting.deadline or not by_sampler:
+        if perf_counter() < boosting.deadline or not (by_sampler or trees):
             settings = boosting_settings(bags, plan, first, sampler)
             by_sampler.append(boost_members(bags, start, loss, settings, rng, boosting))
     kernel: KernelFit | None = None
@@ -183,8 +193,9 @@ def fit_families(
         fit_bumps = fit_kernel if every_row_a_centre(bags) else fit_local_kernels
         kernel = fit_bumps(bags, metrics, rng, run)
     boosted = tuple(of_penalty for family in by_sampler for of_penalty in family)
-    records = tuple(record for family in by_sampler for record in family[0].records)
-    return Families(constants, linear, boosted, kernel), records
+    records = () if trees is None else trees.records
+    records += tuple(record for family in by_sampler for record in family[0].records)
+    return Families(constants, linear, boosted, kernel, trees), records
 
 
 def linear_settings(bags: Bags, plan: Plan) -> Settings:

@@ -6,6 +6,7 @@ into a :class:`~rfrboost._estimators.fitted.Fitted`; everything else asks that o
 """
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -25,6 +26,7 @@ from rfrboost._estimators.problem import Request
 from rfrboost._estimators.routes import fit_arrays, fit_blocks
 from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes
+from rfrboost._numerics.threads import threads
 from rfrboost._typing import Array
 
 # The type of a fitted attribute.
@@ -75,16 +77,23 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self
         """
         request = Request(self, self._task, self._parameters(), self._sizes, self._fitted, groups)
+        n_jobs = request.parameters.n_jobs
+        with nullcontext() if n_jobs is None else threads(n_jobs):
+            self._fitted = self._fit(request, X, y, sample_weight, X_val, y_val)
+        return self
+
+    def _fit(
+        self, request: Request, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
+    ) -> Fitted:
+        """Fit rows in memory, or in blocks."""
         if not isinstance(X, RowBlocks):
-            self._fitted = fit_arrays(request, X, y, sample_weight, X_val, y_val)
-            return self
-        if any(other is not None for other in (y, sample_weight, X_val, y_val, groups)):
+            return fit_arrays(request, X, y, sample_weight, X_val, y_val)
+        if any(other is not None for other in (y, sample_weight, X_val, y_val, request.groups)):
             raise ValueError(
                 "RowBlocks hold the targets and weights themselves: call fit(blocks), without y, "
                 "sample_weight, X_val, y_val or groups."
             )
-        self._fitted = fit_blocks(request, X)
-        return self
+        return fit_blocks(request, X)
 
     def _parameters(self) -> Parameters:
         """All parameters of a fit; those that the estimator has, with its values."""
@@ -224,8 +233,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         The file holds arrays (safetensors) and a JSON header, and no pickle: loading it runs no
         code. A loaded model predicts the same bits, and ``warm_start`` can add layers to it. Needs
-        the package safetensors (``pip install 'rfrboost[files]'``). A splitter in ``cv`` is not
-        written: a loaded model has ``cv=None``.
+        the package safetensors (``pip install 'rfrboost[files]'``). A splitter in ``cv`` and
+        a dict in ``class_weight`` are not written: a loaded model has None there.
 
         Parameters
         ----------

@@ -134,7 +134,7 @@ def check_splits(splits: Splits, labels: np.ndarray | None, groups: np.ndarray |
         if labels is not None:
             check_classes(labels, fitted, f"Split {k} of cv has no row to fit")
     if labels is not None:
-        check_classes(labels, splits.held.any(axis=0), "cv holds out no row")
+        check_classes(labels, np.logical_or.reduce(splits.held), "cv holds out no row")
 
 
 def check_classes(labels: np.ndarray, rows: Mask, problem: str) -> None:
@@ -144,7 +144,7 @@ def check_classes(labels: np.ndarray, rows: Mask, problem: str) -> None:
         if len(missing):
             raise ValueError(
                 f"{problem} of the class {str(missing[0])!r}. All classes must be among the rows "
-                "that each member is fitted on, and among the rows held out: use fewer splits, or a "
+                "each member is fitted on, and among the rows held out: use fewer splits, or a "
                 "splitter that spreads classes, such as StratifiedGroupKFold."
             )
 

@@ -54,6 +54,10 @@ FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "activation": [StrOptions(CHOICES)],
 }
 
+CLASS_CONSTRAINTS: dict[str, list[Any]] = {
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+}
+
 REGRESSION_CONSTRAINTS: dict[str, list[Any]] = {
     "loss": [LOSSES, Loss],
     "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
@@ -80,6 +84,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "sample_splitting": ["boolean"],
     "random_state": ["random_state"],
     "warm_start": ["boolean"],
+    "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
 
@@ -116,7 +121,9 @@ class Parameters:
     sample_splitting: bool = False
     random_state: Any = None
     warm_start: bool = False
+    n_jobs: int | None = None
     verbose: int = 0
+    class_weight: Any = None
     #: whether the number of layers is left to the data
     automatic: bool = field(init=False)
     #: whether tables are encoded; a single network takes X as it is
@@ -149,9 +156,10 @@ ROUTES = (SINGLE, ENSEMBLE, LARGE)
 
 # Fewer rows than this are too few to hold any out.
 FEWEST_ROWS = 50
-# The families of members: boosted ones of dense and of sparse neurons, and kernel members.
+# The families of members: boosted ones of dense and of sparse neurons, kernel members, and trees.
 BUMPS = "bumps"
-FAMILIES = ("swim", "sparse", BUMPS)
+TREES = "trees"
+FAMILIES = ("swim", "sparse", BUMPS, TREES)
 
 
 @dataclass(frozen=True)
@@ -421,6 +429,11 @@ def is_bumps(family: Any) -> bool:
     return isinstance(family, str) and family == BUMPS
 
 
+def is_trees(family: Any) -> bool:
+    """Whether a family is that of the tree members."""
+    return isinstance(family, str) and family == TREES
+
+
 def plan_for(
     parameters: Parameters,
     loss: Loss,
@@ -432,7 +445,7 @@ def plan_for(
 ) -> Plan:
     """The plan of an ensemble; ``parameters`` are resolved, with ``strata`` y holds classes."""
     families = families_of(parameters.features)
-    boosted = [family for family in families if not is_bumps(family)]
+    boosted = [family for family in families if not (is_bumps(family) or is_trees(family))]
     scales = parameters.feature_scale
     if not isinstance(scales, Scales):
         scales = Scales(scales, scales)
@@ -453,6 +466,7 @@ def plan_for(
         first_samplers=tuple(sampler_for(f, scales.first, parameters) for f in boosted),
         samplers=tuple(sampler_for(f, scales.later, parameters) for f in boosted),
         bumps=any(map(is_bumps, families)),
+        trees=any(map(is_trees, families)),
         learns_metric=parameters.metric != "identity",
         max_seconds=parameters.max_seconds,
         seed=seed,

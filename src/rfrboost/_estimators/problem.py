@@ -178,13 +178,19 @@ def problem_of_arrays(
         knowing._fitted = Unfitted(inputs)
         X_val = inputs.read(knowing, X_val)
         validation = (X_val, targets.encode_validation(y_val, Y.shape[1]))
-    arrays = Arrays(X, Y, w, present, validation, splits and splits.at(present))
+    splits = None if splits is None else splits.at(present)
+    arrays = Arrays(X, Y, w, present, validation, splits)
     return Problem(chunks, loss, targets, inputs, resumed, arrays)
 
 
 def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> Problem:
     """The problem of rows that are not in memory; ``source`` says what was read of them."""
     parameters = request.parameters
+    if parameters.class_weight is not None:
+        raise ValueError(
+            "class_weight needs all labels in memory: pass weights with the blocks or partitions, "
+            "or arrays in memory."
+        )
     facts = chunks.facts
     n_columns = len(facts.x_low)
     names = None if source.names is None else np.array(source.names, dtype=object)
@@ -249,6 +255,8 @@ def read(
     if not numbers:
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
+        if request.parameters.class_weight is not None:
+            w = class_weighted(w, y, request.parameters.class_weight)
     n_columns = np.shape(X)[1]
     splits: Splits | None = None
     if own_folds:
@@ -256,7 +264,7 @@ def read(
         splits = splits_of(request.parameters, request.task, X, y, request.groups, present)
     encoder: Encoder | None = None
     if prepares:
-        parts = splits and encodings(splits)
+        parts = None if splits is None else encodings(splits)
         encoder, X = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED), parts)
     return Inputs(n_columns, names, encoder), X, y, w, splits
 
@@ -284,6 +292,29 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     with np.errstate(over="ignore"):
         overflows = not np.isfinite(w.sum())
     return scaled_weights(w) if overflows else w
+
+
+def class_weighted(w: Array | None, labels: np.ndarray, class_weight: Any) -> Array:
+    """Weights (n,) times the factor of each row's class."""
+    classes, codes = np.unique(labels, return_inverse=True)
+    rows = np.ones(len(codes)) if w is None else w
+    if class_weight == "balanced":
+        mass = np.bincount(codes, rows)
+        factors = np.divide(mass.sum(), len(mass) * mass, out=np.zeros(len(mass)), where=mass > 0)
+    else:
+        unknown = [label for label in class_weight if label not in classes]
+        if unknown:
+            raise ValueError(
+                f"class_weight names the class {str(unknown[0])!r}, which is not in y. Name "
+                f"classes as in y: {', '.join(map(repr, classes.tolist()[:10]))}."
+            )
+        factors = np.array(
+            [class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float
+        )
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
+            raise ValueError("class_weight must be numbers of zero or more, some of them positive.")
+    weighted: Array = rows * factors[codes]
+    return weighted
 
 
 def scaled_weights(w: Array) -> Array:

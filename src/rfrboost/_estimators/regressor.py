@@ -82,8 +82,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 class RFRBoostRegressor(NetworkRegressor):
     """Random feature representation boosting for regression.
 
-    With its defaults it needs no tuning. It is an ensemble of linear, boosted and kernel models,
-    each fitted on ``n_bags`` bags of rows, stopped early by the rows that it holds out, and
+    With its defaults it needs no tuning. It is an ensemble of linear, boosted, kernel and tree
+    models, each fitted on ``n_bags`` bags of rows, stopped early by the rows that it holds out, and
     weighted by them. Tables may have missing values, categories and dates. Fewer than 50 rows are
     too few to hold any out; they get a single network.
 
@@ -121,9 +121,9 @@ class RFRBoostRegressor(NetworkRegressor):
         The random features f_t. "swim" neurons are placed between pairs of training points;
         "sparse" ones too, but see one to three columns each; "gaussian" ones have weights and
         offsets N(0, scale²/D), "uniform" ones U(±scale/√D); "fourier" are cosines. The ensemble
-        fits a family of members for each of ("swim", "sparse", "bumps"), or for those in a tuple of
-        these names. Any scikit-learn transformer, or an object with ``n_rows`` and ``sample`` (see
-        :class:`rfrboost.Sampler`), works too.
+        fits a family of members for each of ("swim", "sparse", "bumps", "trees"), or for those in a
+        tuple of these names. Any scikit-learn transformer, or an object with ``n_rows`` and
+        ``sample`` (see :class:`rfrboost.Sampler`), works too.
     n_features : int, (int, int) or "auto", default="auto"
         Features per layer. In a single network, how many of Φ and how many of x; an int is shared
         out evenly. The ensemble's features are all of x, as many as both numbers together.
@@ -179,6 +179,9 @@ class RFRBoostRegressor(NetworkRegressor):
         weights, not on their order.
     warm_start : bool, default=False
         Single networks: let ``fit`` add layers to a fitted model, up to ``n_layers``.
+    n_jobs : int, default=None
+        The number of threads of a fit, which changes no bit of the model; -1 is one for each
+        processor, None as many as BLAS may use.
     verbose : int, default=0
         Whether to show a progress bar.
 
@@ -248,6 +251,7 @@ class RFRBoostRegressor(NetworkRegressor):
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_layers = n_layers
@@ -275,6 +279,7 @@ class RFRBoostRegressor(NetworkRegressor):
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

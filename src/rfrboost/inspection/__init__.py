@@ -19,6 +19,7 @@ from rfrboost.inspection._importances import ImportancesDisplay, importances, pl
 from rfrboost.inspection._learning_curve import LearningCurveDisplay, plot_learning_curve
 from rfrboost.inspection._representation import RepresentationDisplay, plot_representation
 from rfrboost.inspection._residuals import ResidualsDisplay, plot_residuals
+from rfrboost.inspection._threshold import Threshold, best_threshold
 
 __all__ = [
     "CalibrationDisplay",
@@ -26,6 +27,8 @@ __all__ = [
     "LearningCurveDisplay",
     "RepresentationDisplay",
     "ResidualsDisplay",
+    "Threshold",
+    "best_threshold",
     "expected_calibration_error",
     "importances",
     "plot_calibration",

@@ -160,6 +160,29 @@ def class_columns(codes: np.ndarray, n_classes: int) -> Array:
     return codes[:, None].astype(float) if n_classes == 2 else np.eye(n_classes)[codes]
 
 
+def class_weighted(w: Array | None, labels: np.ndarray, class_weight: Any) -> Array:
+    """Weights (n,) times the factor of each row's class."""
+    classes, codes = np.unique(labels, return_inverse=True)
+    rows = np.ones(len(codes)) if w is None else w
+    if class_weight == "balanced":
+        mass = np.bincount(codes, rows)
+        factors = np.divide(mass.sum(), len(mass) * mass, out=np.zeros(len(mass)), where=mass > 0)
+    else:
+        unknown = [label for label in class_weight if label not in classes]
+        if unknown:
+            raise ValueError(
+                f"class_weight names the class {str(unknown[0])!r}, which is not in y. Name "
+                f"classes as in y: {', '.join(map(repr, classes.tolist()[:10]))}."
+            )
+        factors = np.array(
+            [class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float
+        )
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
+            raise ValueError("class_weight must be numbers of zero or more, some of them positive.")
+    weighted: Array = rows * factors[codes]
+    return weighted
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The columns of X that a model was fitted on: their number, names, and how to encode them."""

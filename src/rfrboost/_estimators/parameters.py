@@ -130,6 +130,10 @@ class Parameters:
     prepares: bool = field(init=False)
     #: the runs that rows are cut into for sample splitting, one per layer; otherwise 1
     parts: int = field(init=False)
+    #: the number of folds: ``cv`` if it is a number, else ``n_bags``
+    bags: int = field(init=False)
+    #: whether ``cv`` says more than how many folds there are
+    splits_rows: bool = field(init=False)
 
     def __post_init__(self) -> None:
         automatic = is_auto(self.n_layers)
@@ -137,11 +141,9 @@ class Parameters:
         object.__setattr__(self, "automatic", automatic)
         object.__setattr__(self, "prepares", automatic and self.preprocess is not None)
         object.__setattr__(self, "parts", max(int(self.n_layers), 1) if splits else 1)
-
-    @property
-    def bags(self) -> int:
-        """The number of folds: ``cv`` if it is a number, else ``n_bags``."""
-        return int(self.cv) if isinstance(self.cv, Integral) else self.n_bags
+        by_number = isinstance(self.cv, Integral)
+        object.__setattr__(self, "bags", int(self.cv) if by_number else self.n_bags)
+        object.__setattr__(self, "splits_rows", self.cv is not None and not by_number)
 
 
 def is_auto(value: object) -> bool:

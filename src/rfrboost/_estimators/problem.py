@@ -40,10 +40,11 @@ from rfrboost._estimators.fitted import (
     check_container,
     check_extent,
     class_columns,
+    class_weighted,
     is_table,
     unreadable,
 )
-from rfrboost._estimators.folds import encodings, only_number, splits_of
+from rfrboost._estimators.folds import encodings, refuse_folds, splits_of
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
@@ -132,7 +133,7 @@ def problem_of_arrays(
     """The problem of rows in memory; an ensemble is fitted from ``ensemble_rows`` rows on."""
     parameters = request.parameters
     has_validation = check_validation_pair(X_val, y_val)
-    own_folds = request.groups is not None or not only_number(parameters.cv)
+    own_folds = request.groups is not None or parameters.splits_rows
     if own_folds and has_validation:
         raise ValueError(
             "X_val and y_val are the rows held out, so that groups and cv have no say in that. "
@@ -150,7 +151,8 @@ def problem_of_arrays(
     automatic = parameters.automatic and len(y) >= ensemble_rows
     if not automatic:
         refuse_validation(has_validation)
-        refuse_folds(own_folds)
+        if own_folds:
+            refuse_folds()
     if request.task == "regression":
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
         named = named_loss(parameters.loss, parameters.quantile)
@@ -228,6 +230,8 @@ def read(
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     check_container(X)
+    if not numbers:
+        refuse_several_labels(request, y)
     if prepares:
         X = as_frame(X)
     names = _get_feature_names(X)
@@ -269,6 +273,18 @@ def read(
     return Inputs(n_columns, names, encoder), X, y, w, splits
 
 
+def refuse_several_labels(request: Request, y: Any) -> None:
+    """Refuse several labels per row, and name what fits a model for each."""
+    shape = np.shape(y)
+    if len(shape) == 2 and shape[1] > 1:
+        name = type(request.estimator).__name__
+        raise ValueError(
+            f"y has {shape[1]} columns, and {name} predicts one label per row. For multilabel or "
+            f"multi-output classification fit sklearn.multioutput.MultiOutputClassifier({name}()), "
+            "which has a model for each column."
+        )
+
+
 def check_dates(y: Any, error: TypeError) -> None:
     """Refuse dates in y, which scikit-learn refuses with this error, and say what to do."""
     if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
@@ -292,29 +308,6 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     with np.errstate(over="ignore"):
         overflows = not np.isfinite(w.sum())
     return scaled_weights(w) if overflows else w
-
-
-def class_weighted(w: Array | None, labels: np.ndarray, class_weight: Any) -> Array:
-    """Weights (n,) times the factor of each row's class."""
-    classes, codes = np.unique(labels, return_inverse=True)
-    rows = np.ones(len(codes)) if w is None else w
-    if class_weight == "balanced":
-        mass = np.bincount(codes, rows)
-        factors = np.divide(mass.sum(), len(mass) * mass, out=np.zeros(len(mass)), where=mass > 0)
-    else:
-        unknown = [label for label in class_weight if label not in classes]
-        if unknown:
-            raise ValueError(
-                f"class_weight names the class {str(unknown[0])!r}, which is not in y. Name "
-                f"classes as in y: {', '.join(map(repr, classes.tolist()[:10]))}."
-            )
-        factors = np.array(
-            [class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float
-        )
-        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
-            raise ValueError("class_weight must be numbers of zero or more, some of them positive.")
-    weighted: Array = rows * factors[codes]
-    return weighted
 
 
 def scaled_weights(w: Array) -> Array:
@@ -349,15 +342,6 @@ def refuse_validation(given: bool) -> None:
         raise ValueError(
             "X_val and y_val say when to stop adding layers, but this fit has a fixed number of "
             "them: n_layers is a number, or there are fewer than 50 rows. Leave them out."
-        )
-
-
-def refuse_folds(given: bool) -> None:
-    """Folds are of use only where rows are held out."""
-    if given:
-        raise ValueError(
-            "groups and cv say which rows are held out, but this fit holds out none: n_layers is a "
-            "number, or there are fewer than 50 rows. Leave them out."
         )
 
 

@@ -22,7 +22,7 @@ from rfrboost import (
 )
 from rfrboost._model.features import DenseFeatures, DifferentiableFeatures, rounding_of
 from rfrboost._model.network import LayerFeatures
-from rfrboost._model.samplers import IID, SWIM, Columns, Fourier, SparseSWIM, is_axis_aligned
+from rfrboost._model.samplers import IID, SWIM, Fourier, SparseSWIM, is_axis_aligned
 from rfrboost._numerics.blas import squared_distances
 
 
@@ -196,7 +196,6 @@ def test_optional_members_may_be_missing():
     assert is_axis_aligned(SparseSWIM(0.5, "tanh"))
     assert not is_axis_aligned(SWIM(0.5, "tanh"))
     assert not is_axis_aligned(BumpSampler())
-    assert not is_axis_aligned(Columns(3))
 
 
 def test_a_map_may_say_how_inaccurate_it_is():

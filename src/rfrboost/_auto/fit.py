@@ -22,12 +22,11 @@ from rfrboost._auto.conformal import HeldOut
 from rfrboost._auto.kernel import KernelFit, fit_kernel
 from rfrboost._auto.layer import Settings
 from rfrboost._auto.local_kernels import fit_local_kernels
-from rfrboost._auto.members import Boosted, Run, boost_members
+from rfrboost._auto.members import Boosted, Run, boost_members, fit_linear
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network, centered
-from rfrboost._model.samplers import Columns, Sampler
-from rfrboost._numerics.blas import product
+from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._numerics.threads import keep_freed_memory, team
 from rfrboost._typing import Array
@@ -146,9 +145,10 @@ def fit_families(
     starts = [loss.start(bags.y[rows], bags.w[rows]) for rows in map(bags.training, bags.members)]
     constants = np.stack(starts)
     start = np.tile(constants, (len(bags.y), 1, 1))
-    unwatched = replace(boosting, watch=None)
-    linear = boost_members(bags, start, loss, linear_settings(bags, plan), rng, unwatched)[0]
-    start = start + linear_moves(bags, linear)
+    linear, start = fit_linear(bags, start, loss, plan.linear_penalties, boosting)
+    # Linear members draw nothing. Their streams stay theirs, so that those of others are the same
+    # as ever.
+    rng.spawn(len(bags.groups))
     by_sampler: list[list[Boosted]] = []
     for first, sampler in zip(plan.first_samplers, plan.samplers, strict=True):
         if perf_counter() < boosting.deadline or not by_sampler:
@@ -156,27 +156,14 @@ def fit_families(
             by_sampler.append(boost_members(bags, start, loss, settings, rng, boosting))
     kernel: KernelFit | None = None
     if bumps and perf_counter() < run.deadline:
-        metrics = by_sampler[0][0].metrics if by_sampler else linear.metrics
+        unlearned = (np.ones(bags.x.shape[1] - 1),) * len(bags.groups)
+        metrics = by_sampler[0][0].metrics if by_sampler else unlearned
         every_row_a_centre = len(bags.seen[bags.groups[0]]) <= bags.sizes.most_centres
         fit_bumps = fit_kernel if every_row_a_centre else fit_local_kernels
         kernel = fit_bumps(bags, metrics, rng, run)
     boosted = tuple(of_penalty for family in by_sampler for of_penalty in family)
     records = tuple(record for family in by_sampler for record in family[0].records)
     return Families(constants, linear, boosted, kernel), records
-
-
-def linear_settings(bags: Bags, plan: Plan) -> Settings:
-    """The linear family is one layer with a full step, whose features are the columns of x."""
-    D = bags.x.shape[1] - 1
-    return Settings(
-        n_layers=1,
-        learning_rate=1.0,
-        n_features=D,
-        penalties=plan.linear_penalties,
-        first=Columns(D),
-        sampler=Columns(D),
-        learns_metric=False,
-    )
 
 
 def boosting_settings(bags: Bags, plan: Plan, first: Sampler, sampler: Sampler) -> Settings:
@@ -191,16 +178,3 @@ def boosting_settings(bags: Bags, plan: Plan, first: Sampler, sampler: Sampler) 
         sampler=sampler,
         learns_metric=plan.learns_metric,
     )
-
-
-def linear_moves(bags: Bags, linear: Boosted) -> Array | float:
-    """What the linear family adds to the constants (n, members, d), or 0 if it has no layer."""
-    if not linear.layers:
-        return 0.0
-    d = linear.out_of_fold.shape[1]
-    raw = np.zeros((len(bags.y), len(bags.members), d))
-    for layer in linear.layers[0]:
-        moves = product(bags.x[:, :-1], layer.C) + layer.c
-        for i, k in enumerate(layer.group):
-            raw[:, k] += moves[:, i * d : (i + 1) * d]
-    return raw

@@ -7,9 +7,13 @@ member's ridge regression of its residuals is solved: C of shape (p, columns) an
 second pass computes F·C + c, along which each member takes its step α. Features are kept between
 the passes as far as memory allows.
 
+The first layer of all is linear, without random features (:func:`linear_moves`): ridge regression
+on the columns of x or, with fewer rows than columns, its dual form, which has the same solution.
+
 How many layers there are is decided in :mod:`rfrboost._auto.members`.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product as combinations
@@ -24,7 +28,7 @@ from rfrboost._model.metric import DENSE_COLUMNS, InMetric, learned_metric, metr
 from rfrboost._model.samplers import Sampler, is_axis_aligned
 from rfrboost._numerics.arrays import largest_entry
 from rfrboost._numerics.blas import column_scales, product
-from rfrboost._numerics.least_squares import Moments, merged, solve
+from rfrboost._numerics.least_squares import Moments, merged, ridge_of_rows, solve
 from rfrboost._numerics.precision import bagged_dtype
 from rfrboost._numerics.threads import Team
 from rfrboost._paper.line_search import minimize_convex, newton_step
@@ -38,6 +42,10 @@ BATCHES_AT_ONCE = 8
 # Number of layers that are drawn by Settings.first. While these are fitted, little is known of
 # which inputs matter.
 FIRST_LAYERS = 3
+
+# Predictions of linear members that are computed at a time, under as many penalties as that allows
+# (64 MB): one product of many columns is faster than many of few.
+PREDICTIONS_AT_ONCE = 2**23
 
 # The largest step length α. One is the full step of the regression; where a loss has hardly any
 # curvature along the move, the best α may be many times that, or infinite.
@@ -261,10 +269,96 @@ def fit_group_layer(
     layers = []
     for i, raw in enumerate(raws):
         own = slice(i * len(group) * d, (i + 1) * len(group) * d)
-        steps = take_steps(bags, raw, moves[:, own], loss, draws)
-        length = float(steps.mean()) / draws.settings.learning_rate
+        rate = draws.settings.learning_rate
+        steps = take_steps(bags, raw, moves[:, own], loss, group, rate, draws.team)
+        length = float(steps.mean()) / rate
         layers.append(GroupLayer(group, features, C[:, own] * steps, c[own] * steps, length))
     return layers
+
+
+# The ridge regressions of all members under some penalties: C (D, penalties·members·d) and c.
+LinearSolver = Callable[[tuple[float, ...]], tuple[Array, Array]]
+
+
+def linear_moves(
+    bags: Bags, start: Array, loss: Loss, penalties: tuple[float, ...], team: Team
+) -> Iterator[tuple[float, Array, Array, Array]]:
+    """For each penalty: the linear members' C (D, members·d) and c, and their moves zC + c.
+
+    The members are fitted to the negative gradients of predictions ``start`` (n, members, d).
+    """
+    R = [member_residuals(bags, start, k, loss) for k in bags.members]
+    rows_fitted = len(bags.y) - min(fold.stop - fold.start for fold in bags.folds)
+    solver = row_solver if rows_fitted < bags.x.shape[1] - 1 else column_solver
+    solve_under = solver(bags, np.concatenate(R, axis=1), team)
+    width = start.shape[1] * start.shape[2]
+    at_once = max(1, PREDICTIONS_AT_ONCE // (len(start) * width))
+    for first in range(0, len(penalties), at_once):
+        some = penalties[first : first + at_once]
+        C, c = solve_under(some)
+        moves = np.empty((len(start), C.shape[1]), order="F")
+
+        def move(s: slice, C: Array = C, moves: Array = moves) -> None:
+            moves[s] = product(bags.x[s, :-1], C)
+
+        list(team(move, [s for _, s in bags.batches()]))
+        moves += c
+        for i, penalty in enumerate(some):
+            own = slice(i * width, (i + 1) * width)
+            yield penalty, C[:, own], c[own], moves[:, own]
+
+
+def column_solver(bags: Bags, R: Array, team: Team) -> LinearSolver:
+    """Ridge regressions by sums over the rows of every fold, (D, D) each.
+
+    R (n, members·d) are the targets of all members.
+    """
+    weights = None if (bags.w == 1).all() else bags.w
+    columns = np.arange(R.shape[1]).reshape(len(bags.members), -1)
+    batches = list(bags.batches())
+
+    def moments(k: int) -> Moments:
+        own = Moments(bags.x.shape[1] - 1, R.shape[1], rr=False)
+        for s in (s for fold, s in batches if fold == k):
+            own.add(bags.x[s, :-1], R[s], None if weights is None else weights[s])
+        return own
+
+    sums = list(team(moments, range(len(bags.folds))))
+
+    def solve_under(penalties: tuple[float, ...]) -> tuple[Array, Array]:
+        repeated = np.broadcast_to(columns, (len(penalties), *columns.shape))
+        return solve_members(sums, repeated, penalties, team)
+
+    return solve_under
+
+
+def row_solver(bags: Bags, R: Array, team: Team) -> LinearSolver:
+    """Ridge regressions by the inner products of all rows, (n, n); otherwise as above."""
+    X = bags.x[:, :-1]
+    d = R.shape[1] // len(bags.members)
+    K = np.empty((len(X), len(X)), order="F")
+
+    def multiply(begin: int) -> None:
+        s = slice(begin, begin + bags.sizes.kernel_strip_rows)
+        product(X, X[s].T, K[:, s])
+
+    list(team(multiply, range(0, len(X), bags.sizes.kernel_strip_rows)))
+
+    def solve_under(penalties: tuple[float, ...]) -> tuple[Array, Array]:
+        C = np.empty((X.shape[1], len(penalties), len(bags.members), d))
+        c = np.empty(C.shape[1:])
+
+        def fit(i: int) -> None:
+            k = bags.members[i]
+            own = slice(i * d, (i + 1) * d)
+            A, of_rows = ridge_of_rows(K, bags.folds[k], bags.w, R[:, own], penalties)
+            C[:, :, i] = product(X.T, A).reshape(len(C), len(penalties), d)
+            c[:, i] = of_rows.reshape(len(penalties), d)
+
+        list(team(fit, range(len(bags.members))))
+        return C.reshape(len(C), -1), c.ravel()
+
+    return solve_under
 
 
 def residuals(bags: Bags, raw: Array, group: tuple[int, ...], loss: Loss) -> Array:
@@ -307,7 +401,7 @@ def solve_members(
     fitted = np.arange(columns.size).reshape(columns.shape)
 
     def fit(member: int) -> None:
-        others = (own for k, own in enumerate(sums) if k != member)
+        others = [own for k, own in enumerate(sums) if k != member]
         moments = sums[0] if len(sums) == 1 else merged(others)
         moments.center()
         problems = zip(penalties, columns[:, member], fitted[:, member], strict=True)
@@ -320,19 +414,30 @@ def solve_members(
     return C, c
 
 
-def take_steps(bags: Bags, raw: Array, moves: Array, loss: Loss, draws: GroupDraws) -> Array:
-    """Move each member's predictions by η·α times its ``moves``; returns η·α for every column."""
-    d = moves.shape[1] // len(draws.group)
+def take_steps(
+    bags: Bags,
+    raw: Array,
+    moves: Array,
+    loss: Loss,
+    group: tuple[int, ...],
+    learning_rate: float,
+    team: Team,
+) -> Array:
+    """Move the predictions of each member of a group by η·α times its ``moves``, in place.
+
+    Returns η·α for every column of ``moves``.
+    """
+    d = moves.shape[1] // len(group)
     steps = np.empty(moves.shape[1])
 
     def take_step(i: int) -> None:
-        k = draws.group[i]
+        k = group[i]
         own = slice(i * d, (i + 1) * d)
         alpha = step_length(bags, k, raw[:, k], moves[:, own], loss)
-        steps[own] = alpha * draws.settings.learning_rate
+        steps[own] = alpha * learning_rate
         raw[:, k] += steps[own] * moves[:, own]
 
-    list(draws.team(take_step, range(len(draws.group))))
+    list(team(take_step, range(len(group))))
     return steps
 
 

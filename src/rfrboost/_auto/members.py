@@ -15,7 +15,7 @@ Predictions of all members are arrays (n, members, d). One layer is in
 :mod:`rfrboost._auto.layer`; this module decides how many there are.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from time import perf_counter
 
@@ -23,7 +23,15 @@ import numpy as np
 from numpy.random import Generator
 
 from rfrboost._auto.bags import Bags
-from rfrboost._auto.layer import GroupDraws, GroupLayer, Settings, fit_group_layer
+from rfrboost._auto.layer import (
+    GroupDraws,
+    GroupLayer,
+    Settings,
+    fit_group_layer,
+    linear_moves,
+    take_steps,
+)
+from rfrboost._model.features import Columns
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
 from rfrboost._numerics.threads import Team
@@ -55,7 +63,7 @@ class Boosted:
 
     ``out_of_fold`` are their predictions for held-out rows and ``loss`` is the mean loss of these;
     ``metrics`` are the distance metrics L (see :class:`~rfrboost._auto.layer.GroupDraws`) in which
-    each group drew the last of the layers.
+    each group drew the last of the layers; there are none where nothing was drawn.
     """
 
     layers: tuple[tuple[GroupLayer, ...], ...]
@@ -99,6 +107,43 @@ class Candidate:
     def may_improve(self, enough: float) -> bool:
         """Whether another layer may still help; a loss of ``enough`` needs no improvement."""
         return not self.stopping.stalled(len(self.layers)) and self.best.loss > enough
+
+
+def fit_linear(
+    bags: Bags, start: Array, loss: Loss, penalties: tuple[float, ...], run: Run
+) -> tuple[Boosted, Array]:
+    """The linear members under the best penalty, and their predictions (n, members, d).
+
+    They are one layer with a full step, whose features are the columns of x. There is no layer, and
+    predictions are those of ``start`` (n, members, d), if no penalty lowers the held-out loss by
+    more than ``stopping.IMPROVEMENT``.
+    """
+    D = bags.x.shape[1] - 1
+    first = held_out_loss(bags, start, loss)
+    best = Boosted(
+        layers=(),
+        out_of_fold=bags.out_of_fold(start),
+        loss=first,
+        metrics=(),
+        penalty=penalties[0],
+        records=(),
+    )
+    best_raw = start
+    for penalty, C, c, moves in linear_moves(bags, start, loss, penalties, run.team):
+        raw = start.copy()
+        steps = take_steps(bags, raw, moves, loss, bags.members, 1.0, run.team)
+        reached = held_out_loss(bags, raw, loss)
+        if reached < best.loss and Stopping(first).improves(reached, 1):
+            own = GroupLayer(bags.members, Columns(D), C * steps, c * steps, float(steps.mean()))
+            best_raw = raw
+            best = replace(
+                best,
+                layers=((own,),),
+                out_of_fold=bags.out_of_fold(raw),
+                loss=reached,
+                penalty=penalty,
+            )
+    return best, best_raw
 
 
 def boost_members(

@@ -4,7 +4,6 @@
 - :class:`SparseSWIM`: SWIM neurons that see one to three columns, as splits of a tree do.
 - :class:`IID` and :class:`Fourier`: weights that do not depend on the data.
 - :class:`TransformerSampler`: any scikit-learn transformer.
-- :class:`Columns`: the columns themselves, for linear members.
 
 Equation names (eqSWIMWeights, eqSWIMDensity) are those of the paper. All randomness comes from the
 generator that ``sample`` is given.
@@ -262,24 +261,3 @@ def chosen_pairs(change: Array, distance: Array, rng: Generator) -> Indices:
     drawn = (cumulative <= rng.random((len(density), 1)) * cumulative[:, -1:]).sum(axis=1)
     pairs: Indices = np.minimum(drawn, density.shape[1] - 1)
     return pairs
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of x as features: a feature map, and the sampler that returns it."""
-
-    width: int
-    bound: ClassVar[float] = np.inf
-    dtype: ClassVar[np.dtype] = np.dtype(np.float64)
-
-    def astype(self, dtype: type[np.floating], largest_input: float) -> "Columns":
-        return self
-
-    def __call__(self, rows: Array, out: Array) -> None:
-        out[...] = rows[:, :-1]
-
-    def n_rows(self, n_features: int) -> int:
-        return 1
-
-    def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> "Columns":
-        return self

@@ -11,6 +11,9 @@ determined; the rest is zero.
 - :func:`solve`: one shift s.
 - :func:`solve_shifts`: a shift for each column of B.
 - :func:`solve_kernel`: a large kernel matrix in single precision, without some rows and columns.
+
+:func:`ridge` is ridge regression with an intercept from moments, :func:`ridge_of_rows` the same
+from inner products of rows, for fewer rows than columns.
 """
 
 from collections.abc import Callable, Iterable
@@ -260,6 +263,42 @@ def ridge(moments: Moments, l2: float, single: bool = False) -> tuple[Array, Arr
     moments.center()
     C = solve(moments.ff, moments.weight * l2, moments.fr, single)
     return C, (moments.r - moments.f @ C) / moments.weight
+
+
+def ridge_of_rows(
+    K: Array, held: slice, w: Array, R: Array, penalties: tuple[float, ...]
+) -> tuple[Array, Array]:
+    """Ridge regression in its dual form, for fewer rows than columns.
+
+    The coefficients of :func:`ridge` are C = FᵀA, where A (n, d) solves equations of the size of
+    the rows. K = FFᵀ (n, n) are the inner products of rows, given in full; w (n,) are weights and R
+    (n, d) targets. Rows ``held`` are left out, and have zeros in A. Returns A (n, penalties·d) and
+    the intercepts (penalties·d,), the outputs of each penalty side by side.
+    """
+    kept = np.r_[0 : held.start, held.stop : len(w)]
+    w, R = w[kept], R[kept]
+    total = w.sum()
+    mean = w @ R / total
+    G = without(K, held)
+    # Products with the mean row, and the mean row with itself: rows are centred by these.
+    towards = w @ G / total
+    G -= towards[:, None]
+    G -= towards - w @ towards / total
+    root = np.sqrt(w)
+    G *= root[:, None]
+    G *= root
+    B = root[:, None] * (R - mean)
+    d = R.shape[1]
+    A = np.zeros((len(K), len(penalties) * d))
+    c = np.empty(len(penalties) * d)
+    for i, penalty in enumerate(penalties):
+        own = slice(i * d, (i + 1) * d)
+        a = root[:, None] * solve(G, total * penalty, B)
+        # The sum over centred rows is zero, and so is that of a, up to rounding.
+        a -= np.outer(w / total, a.sum(axis=0))
+        A[kept, own] = a
+        c[own] = mean - towards @ a
+    return A, c
 
 
 def solve_shifts(G: Array, shifts: Array, B: Array, single: bool = False) -> Array:

@@ -110,7 +110,6 @@ def plan_for(name, sizes):
         samplers=samplers,
         bumps=True,
         learns_metric=True,
-        max_seconds=None,
         seed=0,
         sizes=sizes,
     )

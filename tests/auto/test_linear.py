@@ -9,7 +9,8 @@ from small_bags import RUN, ridge_by_hand
 
 from rfrboost._auto import layer
 from rfrboost._auto.bags import bag, bag_apart
-from rfrboost._auto.layer import column_solver, linear_moves, member_residuals, row_solver
+from rfrboost._auto.layer import column_solver, linear_moves, member_residuals
+from rfrboost._auto.linear import row_solver
 from rfrboost._auto.members import fit_linear, held_out_loss
 from rfrboost._model.losses import BinaryLogLoss, SquaredError
 from rfrboost._model.network import centered

@@ -8,6 +8,7 @@ the head is the mean over members.
 """
 
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 from scipy.optimize import minimize
@@ -45,12 +46,15 @@ class Families:
     kernel: KernelFit | None
 
 
-def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[Network, Array]:
+def assemble(
+    bags: Bags, mean: Array, loss: Loss, families: Families, deadline: float = np.inf
+) -> tuple[Network, Array]:
     """The weighted families as one network, and its raw predictions for held-out rows (n, d).
 
-    ``mean`` are the means of the columns of X, which the rows of ``bags`` are without.
+    ``mean`` are the means of the columns of X, which the rows of ``bags`` are without. After the
+    ``deadline``, a reading of ``time.perf_counter``, weights are taken as they are.
     """
-    v, b, combined = family_weights(bags, loss, families)
+    v, b, combined = family_weights(bags, loss, families, deadline)
     n_boosted = len(families.boosted)
     m = len(bags.members)
     d = len(b)
@@ -73,21 +77,28 @@ def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[N
     return network, combined
 
 
-def family_weights(bags: Bags, loss: Loss, families: Families) -> tuple[Array, Array, Array]:
+def family_weights(
+    bags: Bags, loss: Loss, families: Families, deadline: float = np.inf
+) -> tuple[Array, Array, Array]:
     """The weights v of all families, the intercept b, and the weighted out-of-fold predictions."""
     fits = [families.linear, *families.boosted]
     of_kernel = [] if families.kernel is None else [families.kernel.out_of_fold]
     raw = np.stack([*(fit.out_of_fold for fit in fits), *of_kernel])
     y = bags.y[bags.held_out]
     w = bags.w[bags.held_out]
-    v, b = stack(list(raw), y, w, loss)
+    v, b = stack(list(raw), y, w, loss, deadline)
     combined = np.einsum("f,fnd->nd", v, raw) + b
     shift = loss.shift(combined, y, w)
     return v, b + shift, combined + shift
 
 
-def stack(families: list[Array], y: Array, w: Array, loss: Loss) -> tuple[Array, Array]:
-    """v ≥ 0 and b that minimise the mean loss of Σ v_f·raw_f + b; the families raw_f are (n, d)."""
+def stack(
+    families: list[Array], y: Array, w: Array, loss: Loss, deadline: float = np.inf
+) -> tuple[Array, Array]:
+    """v ≥ 0 and b that minimise the mean loss of Σ v_f·raw_f + b; the families raw_f are (n, d).
+
+    The first iteration after the ``deadline`` is the last.
+    """
     means = np.stack([f.mean(axis=0) for f in families])
     centred = [f - mean for f, mean in zip(families, means, strict=True)]
     scales = np.array([np.sqrt(np.mean(f**2)) or 1.0 for f in centred])
@@ -106,11 +117,16 @@ def stack(families: list[Array], y: Array, w: Array, loss: Loss) -> tuple[Array,
         gradient = np.einsum("fnd,nd->f", S, slopes) + 2 * STACKING_PENALTY * away
         return value, np.concatenate([gradient, slopes.sum(axis=0)])
 
+    def stop_in_time(_: Array) -> None:
+        if perf_counter() >= deadline:
+            raise StopIteration
+
     v = minimize(
         objective,
         np.concatenate([first, loss.start(y, w)]),
         jac=True,
         method="L-BFGS-B",
+        callback=stop_in_time,
         bounds=[(0.0, None)] * F + [(None, None)] * d,
         options={"maxiter": STACKING_ITERATIONS, "ftol": 1e-13, "gtol": 1e-9},
     ).x

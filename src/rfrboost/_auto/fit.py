@@ -35,6 +35,9 @@ from rfrboost._typing import Array
 # follow.
 BOOSTING_SHARE = 0.5
 
+# The share of the time that is left for all families; the rest is for weighting them.
+FAMILIES_SHARE = 0.95
+
 # The least and the most random features of a layer, if the user has not set their number. Between
 # these there are half as many features as rows.
 FEWEST_FEATURES = 64
@@ -48,7 +51,7 @@ class Plan:
     ``n_layers`` is the largest number of layers of a boosted family, ``n_features`` None means that
     it depends on the number of rows, and ``strata`` that y are class indicators. There is a boosted
     family for each of ``samplers``, whose first layers are drawn by that of ``first_samplers``, and
-    a kernel family if ``bumps``. ``max_seconds`` is a time limit, None for no limit.
+    a kernel family if ``bumps``.
     """
 
     loss: Loss
@@ -63,7 +66,6 @@ class Plan:
     samplers: tuple[Sampler, ...]
     bumps: bool
     learns_metric: bool
-    max_seconds: float | None
     seed: int
     sizes: Sizes = SIZES
 
@@ -91,14 +93,15 @@ def fit_auto(
     validation: tuple[Array, Array] | None,
     plan: Plan,
     watch: Watch,
+    deadline: float = np.inf,
 ) -> AutoFit:
     """Fit all families of a plan and combine them into one network.
 
     ``watch`` is called with the record of each boosted layer. If ``validation`` rows (X, y) are
-    given there is one member, which is fitted on all of X and holds them out.
+    given there is one member, which is fitted on all of X and holds them out. ``deadline`` is when
+    the fit has to end, a reading of ``time.perf_counter``.
     """
     keep_freed_memory()
-    began = perf_counter()
     rng = default_rng(SeedSequence(plan.seed))
     mean = np.average(X, axis=0, weights=w)
     x = centered(X, mean)
@@ -107,18 +110,17 @@ def fit_auto(
     else:
         held = (centered(validation[0], mean), validation[1])
         bags = bag_apart(x, y, w, held, rng, plan.sizes)
-    deadline = began + (np.inf if plan.max_seconds is None else plan.max_seconds)
     with team() as threads:
         several = len(bags.groups) > 1
         run = Run(
             team=threads,
             across_groups=threads if several else map,
             within_group=map if several else threads,
-            deadline=deadline,
+            deadline=part_of_time(FAMILIES_SHARE, deadline),
             watch=watch,
         )
-        families, records = fit_families(bags, plan, rng, run, began)
-        network, held_out_raw = assemble(bags, mean, plan.loss, families)
+        families, records = fit_families(bags, plan, rng, run)
+        network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline)
     raw = np.full((len(bags.y), held_out_raw.shape[1]), np.nan)
     raw[bags.held_out] = held_out_raw
     folds = [bags.folds[k] for k in bags.members]
@@ -131,27 +133,26 @@ def fit_auto(
 
 
 def fit_families(
-    bags: Bags, plan: Plan, rng: Generator, run: Run, began: float
+    bags: Bags, plan: Plan, rng: Generator, run: Run
 ) -> tuple[Families, tuple[LayerRecord, ...]]:
     """Fit one family after the other, and return them with the records of their layers.
 
-    The linear family and one other are always fitted; time decides about the rest. ``began`` is the
-    reading of ``perf_counter`` at which the fit began.
+    The linear family is always fitted; time decides about the rest.
     """
     loss = plan.loss
     bumps = plan.bumps and loss.least_squares
     share = BOOSTING_SHARE if bumps else 1.0
-    boosting = replace(run, deadline=began + share * (run.deadline - began))
     starts = [loss.start(bags.y[rows], bags.w[rows]) for rows in map(bags.training, bags.members)]
     constants = np.stack(starts)
     start = np.tile(constants, (len(bags.y), 1, 1))
-    linear, start = fit_linear(bags, start, loss, plan.linear_penalties, boosting)
+    linear, start = fit_linear(bags, start, loss, plan.linear_penalties, run)
+    boosting = replace(run, deadline=part_of_time(share, run.deadline))
     # Linear members draw nothing. Their streams stay theirs, so that those of others are the same
     # as ever.
     rng.spawn(len(bags.groups))
     by_sampler: list[list[Boosted]] = []
     for first, sampler in zip(plan.first_samplers, plan.samplers, strict=True):
-        if perf_counter() < boosting.deadline or not by_sampler:
+        if perf_counter() < boosting.deadline:
             settings = boosting_settings(bags, plan, first, sampler)
             by_sampler.append(boost_members(bags, start, loss, settings, rng, boosting))
     kernel: KernelFit | None = None
@@ -166,13 +167,21 @@ def fit_families(
     return Families(constants, linear, boosted, kernel), records
 
 
+def part_of_time(share: float, deadline: float) -> float:
+    """When this share of the time until the deadline will have passed."""
+    now = perf_counter()
+    return now + share * (deadline - now)
+
+
 def boosting_settings(bags: Bags, plan: Plan, first: Sampler, sampler: Sampler) -> Settings:
     """The settings of a boosted family."""
     by_rows = int(np.clip(len(bags.y) // 2, FEWEST_FEATURES, MOST_FEATURES))
+    n_features = plan.n_features or by_rows
+    layer_bytes = len(bags.groups) * n_features * bags.x.shape[1] * bags.x.itemsize
     return Settings(
-        n_layers=plan.n_layers,
+        n_layers=min(plan.n_layers, max(bags.sizes.layer_bytes // layer_bytes, 1)),
         learning_rate=plan.learning_rate,
-        n_features=plan.n_features or by_rows,
+        n_features=n_features,
         penalties=plan.step_penalties,
         first=first,
         sampler=sampler,

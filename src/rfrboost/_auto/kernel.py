@@ -92,6 +92,8 @@ def fit_kernel(
         bumps_in(bags, group, L, spans, rng) for group, L in zip(bags.groups, metrics, strict=True)
     ]
     choice = choose(bags, bags.groups[0][0], shapes[0], rng, run.team)
+    if perf_counter() >= run.deadline:
+        return None
     bumps = [replace(shape, reach=choice.reach, mix=choice.mix) for shape in shapes]
     every_row_a_centre = len(bags.seen[bags.groups[0]]) <= bags.sizes.most_centres
     ridge = DualRidge if every_row_a_centre else PrimalRidge

@@ -13,24 +13,26 @@ on the columns of x or, with fewer rows than columns, its dual form, which has t
 How many layers there are is decided in :mod:`rfrboost._auto.members`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product as combinations
+from time import perf_counter
 
 import numpy as np
 from numpy.random import Generator
 
 from rfrboost._auto.bags import Bags
+from rfrboost._auto.linear import LinearSolver, affordable, row_solver
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
 from rfrboost._model.metric import DENSE_COLUMNS, InMetric, learned_metric, metric_rows
 from rfrboost._model.samplers import Sampler, is_axis_aligned
 from rfrboost._numerics.arrays import largest_entry
 from rfrboost._numerics.blas import column_scales, product
-from rfrboost._numerics.least_squares import Moments, merged, ridge_of_rows, solve
+from rfrboost._numerics.least_squares import Moments, merged, solve
 from rfrboost._numerics.precision import bagged_dtype
-from rfrboost._numerics.threads import Team
+from rfrboost._numerics.threads import OutOfTimeError, Team
 from rfrboost._paper.line_search import minimize_convex, newton_step
 from rfrboost._rows.chunks import FeatureCache
 from rfrboost._typing import Array, Indices
@@ -38,6 +40,14 @@ from rfrboost._typing import Array, Indices
 # Batches whose moments are computed before they are added up, so that the memory for them does not
 # grow with the number of rows: each is a p × p matrix, 2 MB for 512 features in double precision.
 BATCHES_AT_ONCE = 8
+
+# The time of both passes and of the equations between them, in units of the first pass's.
+BOTH_PASSES = 1.6
+
+# The fewest rows that features are drawn from, for each feature, and the fewest rows at which input
+# gradients are taken, where columns are so many that there must not be more.
+FEWEST_DRAWN = 2
+FEWEST_PROBES = 32
 
 # Number of layers that are drawn by Settings.first. While these are fitted, little is known of
 # which inputs matter.
@@ -96,8 +106,11 @@ class GroupFeatures:
     threads changes no bit.
     """
 
-    def __init__(self, bags: Bags, group: tuple[int, ...], team: Team) -> None:
+    def __init__(
+        self, bags: Bags, group: tuple[int, ...], team: Team, deadline: float = np.inf
+    ) -> None:
         self.team = team
+        self.deadline = deadline
         self.n_sums = len(bags.folds)
         self.order: Indices | slice = slice(None)
         self.batches: list[tuple[int | None, slice]] = list(bags.batches())
@@ -117,7 +130,10 @@ class GroupFeatures:
         self.cache = FeatureCache(bags.sizes.cached_bytes)
 
     def first_pass(self, features: FeatureMap, R: Array, w: Array) -> list[Moments]:
-        """Compute the features, and their moments with R (n, columns): one sum for each fold."""
+        """Compute the features, and their moments with R (n, columns): one sum for each fold.
+
+        Raises :class:`OutOfTimeError` as soon as both passes cannot end before the deadline.
+        """
         R = R[self.order]
         w = w[self.order]
         weighted = not (w == 1).all()
@@ -129,7 +145,12 @@ class GroupFeatures:
 
         sums: dict[int, Moments] = {}
         fitted = [(index, s) for index, s in self.batches if index is not None]
+        began = perf_counter()
         for i in range(0, len(fitted), BATCHES_AT_ONCE):
+            spent = perf_counter() - began
+            expected = BOTH_PASSES * spent * len(fitted) / i if i else 0.0
+            if began + expected >= self.deadline:
+                raise OutOfTimeError
             some = fitted[i : i + BATCHES_AT_ONCE]
             parts = list(self.team(moments, [s for _, s in some]))
             for (index, _), part in zip(some, parts, strict=True):
@@ -175,10 +196,13 @@ class GroupDraws:
         settings: Settings,
         rng: Generator,
         team: Team,
+        deadline: float = np.inf,
     ) -> None:
         D = bags.x.shape[1] - 1
+        d = bags.y.shape[1]
         seen = bags.seen[group]
-        n_probes = min(metric_rows(bags.y.shape[1]), len(seen))
+        most_probes = max(bags.sizes.gradient_entries // (D * d), FEWEST_PROBES)
+        n_probes = min(metric_rows(d), len(seen), most_probes)
         self.group = group
         self.settings = settings
         self.rng = rng
@@ -186,7 +210,7 @@ class GroupDraws:
         self.probes = bags.x[bags.draw(seen, n_probes, rng)]
         self.gradients = np.zeros((len(self.probes), D, 1))
         self.L: Array = np.eye(D) if D <= DENSE_COLUMNS else np.ones(D)
-        self.rows = GroupFeatures(bags, group, team)
+        self.rows = GroupFeatures(bags, group, team, deadline)
         self.largest_input = largest_entry(bags.x)
         self.single_precision_entries = bags.sizes.single_precision_entries
         self.n_drawn = 0
@@ -198,7 +222,8 @@ class GroupDraws:
         early = self.n_drawn < FIRST_LAYERS
         sampler = self.settings.first if early else self.settings.sampler
         self.n_drawn += 1
-        rows = bags.draw(bags.seen[self.group], sampler.n_rows(p), self.rng)
+        most = max(bags.sizes.drawn_entries // self.probes.shape[1], FEWEST_DRAWN * p)
+        rows = bags.draw(bags.seen[self.group], min(sampler.n_rows(p), most), self.rng)
         if self.learned:
             # Axis-aligned samplers take only a scale for each column, because a full metric would
             # mix columns.
@@ -276,26 +301,34 @@ def fit_group_layer(
     return layers
 
 
-# The ridge regressions of all members under some penalties: C (D, penalties·members·d) and c.
-LinearSolver = Callable[[tuple[float, ...]], tuple[Array, Array]]
-
-
 def linear_moves(
-    bags: Bags, start: Array, loss: Loss, penalties: tuple[float, ...], team: Team
+    bags: Bags,
+    start: Array,
+    loss: Loss,
+    penalties: tuple[float, ...],
+    team: Team,
+    deadline: float = np.inf,
 ) -> Iterator[tuple[float, Array, Array, Array]]:
     """For each penalty: the linear members' C (D, members·d) and c, and their moves zC + c.
 
-    The members are fitted to the negative gradients of predictions ``start`` (n, members, d).
+    The members are fitted to the negative gradients of predictions ``start`` (n, members, d). Under
+    a time limit there may be fewer penalties, and fewer rows that coefficients are fitted on.
     """
-    R = [member_residuals(bags, start, k, loss) for k in bags.members]
-    rows_fitted = len(bags.y) - min(fold.stop - fold.start for fold in bags.folds)
-    solver = row_solver if rows_fitted < bags.x.shape[1] - 1 else column_solver
-    solve_under = solver(bags, np.concatenate(R, axis=1), team)
+    D = bags.x.shape[1] - 1
+    every = 1
+    if not np.isinf(deadline):
+        every, penalties = affordable(bags, penalties, deadline)
+    rows = np.arange(0, len(bags.y), every)
+    some = bags if every == 1 else bags.restricted(rows)
+    R = [member_residuals(some, start[rows], k, loss) for k in some.members]
+    rows_fitted = len(some.y) - min(fold.stop - fold.start for fold in some.folds)
+    solver = row_solver if rows_fitted < D else column_solver
+    solve_under = solver(some, np.concatenate(R, axis=1), team)
     width = start.shape[1] * start.shape[2]
     at_once = max(1, PREDICTIONS_AT_ONCE // (len(start) * width))
     for first in range(0, len(penalties), at_once):
-        some = penalties[first : first + at_once]
-        C, c = solve_under(some)
+        under = penalties[first : first + at_once]
+        C, c = solve_under(under)
         moves = np.empty((len(start), C.shape[1]), order="F")
 
         def move(s: slice, C: Array = C, moves: Array = moves) -> None:
@@ -303,7 +336,7 @@ def linear_moves(
 
         list(team(move, [s for _, s in bags.batches()]))
         moves += c
-        for i, penalty in enumerate(some):
+        for i, penalty in enumerate(under):
             own = slice(i * width, (i + 1) * width)
             yield penalty, C[:, own], c[own], moves[:, own]
 
@@ -328,35 +361,6 @@ def column_solver(bags: Bags, R: Array, team: Team) -> LinearSolver:
     def solve_under(penalties: tuple[float, ...]) -> tuple[Array, Array]:
         repeated = np.broadcast_to(columns, (len(penalties), *columns.shape))
         return solve_members(sums, repeated, penalties, team)
-
-    return solve_under
-
-
-def row_solver(bags: Bags, R: Array, team: Team) -> LinearSolver:
-    """Ridge regressions by the inner products of all rows, (n, n); otherwise as above."""
-    X = bags.x[:, :-1]
-    d = R.shape[1] // len(bags.members)
-    K = np.empty((len(X), len(X)), order="F")
-
-    def multiply(begin: int) -> None:
-        s = slice(begin, begin + bags.sizes.kernel_strip_rows)
-        product(X, X[s].T, K[:, s])
-
-    list(team(multiply, range(0, len(X), bags.sizes.kernel_strip_rows)))
-
-    def solve_under(penalties: tuple[float, ...]) -> tuple[Array, Array]:
-        C = np.empty((X.shape[1], len(penalties), len(bags.members), d))
-        c = np.empty(C.shape[1:])
-
-        def fit(i: int) -> None:
-            k = bags.members[i]
-            own = slice(i * d, (i + 1) * d)
-            A, of_rows = ridge_of_rows(K, bags.folds[k], bags.w, R[:, own], penalties)
-            C[:, :, i] = product(X.T, A).reshape(len(C), len(penalties), d)
-            c[:, i] = of_rows.reshape(len(penalties), d)
-
-        list(team(fit, range(len(bags.members))))
-        return C.reshape(len(C), -1), c.ravel()
 
     return solve_under
 

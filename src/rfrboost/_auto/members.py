@@ -34,7 +34,7 @@ from rfrboost._auto.layer import (
 from rfrboost._model.features import Columns
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
-from rfrboost._numerics.threads import Team
+from rfrboost._numerics.threads import OutOfTimeError, Team
 from rfrboost._paper.stopping import Stopping
 from rfrboost._typing import Array
 
@@ -45,8 +45,8 @@ class Run:
 
     ``team`` is for work outside groups, ``across_groups`` for one task per group, ``within_group``
     for the tasks of one group. A team must not be used from inside its own tasks, so that one of
-    the last two is plain ``map``. ``deadline`` is the time after which no further layer is begun, a
-    reading of ``time.perf_counter`` in seconds. ``watch`` is a function that is called with the
+    the last two is plain ``map``. ``deadline`` is when all families have to be fitted, a reading of
+    ``time.perf_counter`` in seconds. ``watch`` is a function that is called with the
     record of the best penalty's layer after each round, or None.
     """
 
@@ -129,7 +129,7 @@ def fit_linear(
         records=(),
     )
     best_raw = start
-    for penalty, C, c, moves in linear_moves(bags, start, loss, penalties, run.team):
+    for penalty, C, c, moves in linear_moves(bags, start, loss, penalties, run.team, run.deadline):
         raw = start.copy()
         steps = take_steps(bags, raw, moves, loss, bags.members, 1.0, run.team)
         reached = held_out_loss(bags, raw, loss)
@@ -157,12 +157,13 @@ def boost_members(
     """Boost from predictions ``start`` (n, members, d), under all penalties side by side.
 
     Layers are added under each penalty until its held-out loss has stalled
-    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough. At least one layer is tried,
-    even after the deadline. Returns a :class:`Boosted` for each penalty that lowered the held-out
-    loss by more than ``stopping.IMPROVEMENT``, best first; if none did, one without layers.
+    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough, or until time is up: a layer
+    that takes as long as the last must end before the deadline. Returns a :class:`Boosted` for each
+    penalty that lowered the held-out loss by more than ``stopping.IMPROVEMENT``, best first; if
+    none did, one without layers.
     """
     groups = [
-        GroupDraws(bags, group, settings, own, run.within_group)
+        GroupDraws(bags, group, settings, own, run.within_group, run.deadline)
         for group, own in zip(bags.groups, rng.spawn(len(bags.groups)), strict=True)
     ]
     start_loss = held_out_loss(bags, start, loss)
@@ -184,7 +185,10 @@ def boost_members(
 
     for _ in range(settings.n_layers):
         began = perf_counter()
-        layers = next_layers(bags, candidates, leader, loss, groups, run)
+        try:
+            layers = next_layers(bags, candidates, leader, loss, groups, run)
+        except OutOfTimeError:
+            break
         seconds = perf_counter() - began
         metrics = tuple(group.L for group in groups)
         for candidate, layer in zip(candidates, layers, strict=True):
@@ -193,7 +197,7 @@ def boost_members(
         if run.watch is not None:
             run.watch(min(candidates, key=attrgetter("loss")).records[-1])
         candidates = [candidate for candidate in candidates if candidate.may_improve(enough)]
-        if not candidates or perf_counter() >= run.deadline:
+        if not candidates or perf_counter() + seconds >= run.deadline:
             break
         leader = min(candidates, key=attrgetter("loss"))
     improved = [candidate.best for candidate in everyone if candidate.best.layers]

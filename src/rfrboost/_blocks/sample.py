@@ -4,6 +4,8 @@ If the rows are few, the sample is all of them. Encoders of large tables are fit
 """
 
 import sys
+import warnings
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,15 @@ from rfrboost._numerics.sizes import SIZES, Sizes
 class BlockSample:
     """The rows whose numbers are multiples of ``every``, and the number ``n_rows`` of all rows.
 
-    ``every`` is the least power of two that leaves at most ``Sizes.sampled_rows`` rows.
+    ``every`` is the least power of two that leaves at most ``Sizes.sampled_rows`` rows. Blocks
+    beyond the ``deadline``, a reading of ``time.perf_counter``, are not read.
     """
 
-    def __init__(self, source: BlockArrays, sizes: Sizes = SIZES) -> None:
+    def __init__(self, source: BlockArrays, sizes: Sizes = SIZES, deadline: float = np.inf) -> None:
         self.sizes = sizes
         self.n_rows = 0
+        self.complete = True
+        self.n_workers = 1
         self.every = 1
         self._kept: list[tuple[Any, np.ndarray, np.ndarray | None]] = []
         kind = None
@@ -33,6 +38,10 @@ class BlockSample:
                 if kind_of(block.X) != kind:
                     raise TypeError(f"X is {kind_of(block.X)}, but {kind} in the first block.")
             self._add(block.X, y, w)
+            if perf_counter() >= deadline:
+                warn_of_unread(self.n_rows)
+                self.complete = False
+                break
 
     def _add(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> None:
         """Count the rows of a block, and keep some of them."""
@@ -62,6 +71,16 @@ class BlockSample:
             raise ValueError("There are no rows to fit: every block is empty.")
         X, y, w = zip(*self._kept, strict=True)
         return concatenated(X), np.concatenate(y), None if w[0] is None else np.concatenate(w)
+
+
+def warn_of_unread(n_rows: int) -> None:
+    """Tell the user that a time limit ends the reading of blocks."""
+    warnings.warn(
+        f"max_seconds is too short to read all blocks: the model is fitted on the first {n_rows:,} "
+        "rows. Allow more time to fit them all.",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def library_of(frame: Any) -> str:

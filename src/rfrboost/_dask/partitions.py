@@ -84,6 +84,8 @@ class Partitions:
         counted = cluster.map(applied, Call(counts_of, ()), self.blocks)
         lengths, self.largest_weight = cluster.total(counted).values
         self.n_rows = sum(lengths)
+        self.complete = True
+        self.n_workers = len(client.nthreads())
         self.firsts = np.cumsum([0, *lengths[:-1]]).tolist()
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:

@@ -7,6 +7,7 @@ into a :class:`~rfrboost._estimators.fitted.Fitted`; everything else asks that o
 
 import os
 from dataclasses import replace
+from time import perf_counter
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -64,7 +65,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         -------
         self
         """
-        request = Request(self, self._task, self._parameters(), self._sizes, self._fitted)
+        request = self._request()
         if not isinstance(X, RowBlocks):
             self._fitted = fit_arrays(request, X, y, sample_weight, X_val, y_val)
             return self
@@ -75,6 +76,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         self._fitted = fit_blocks(request, X)
         return self
+
+    def _request(self) -> Request:
+        """A call of ``fit`` that begins now."""
+        parameters = self._parameters()
+        seconds = np.inf if parameters.max_seconds is None else parameters.max_seconds
+        deadline = perf_counter() + seconds
+        return Request(self, self._task, parameters, self._sizes, self._fitted, deadline)
 
     def _parameters(self) -> Parameters:
         """All parameters of a fit; those that the estimator has, with its values."""

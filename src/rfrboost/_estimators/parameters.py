@@ -441,7 +441,6 @@ def plan_for(
         samplers=tuple(sampler_for(f, scales.later, parameters) for f in boosted),
         bumps=any(map(is_bumps, families)),
         learns_metric=parameters.metric != "identity",
-        max_seconds=parameters.max_seconds,
         seed=seed,
         sizes=sizes,
     )

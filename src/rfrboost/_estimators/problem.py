@@ -5,6 +5,7 @@ there are finite float arrays, wherever the rows are: :func:`problem_of_arrays` 
 memory, :func:`problem_of_chunks` rows that are read block by block or lie on Dask workers.
 """
 
+import warnings
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import date
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.random import default_rng
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -57,6 +59,7 @@ from rfrboost._rows.chunks import (
     thinned_targets,
     weighted_sums,
 )
+from rfrboost._tables.affordable import affordable_rows
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 from rfrboost._typing import Array, Mask
@@ -74,13 +77,18 @@ ENSEMBLE_ROUNDING = 0.32
 
 @dataclass(frozen=True)
 class Request:
-    """A call of ``fit``: the estimator, its task and parameters, and its former fit, if any."""
+    """A call of ``fit``: the estimator, its task and parameters, and its former fit, if any.
+
+    ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``; infinite without
+    ``max_seconds``.
+    """
 
     estimator: Any
     task: str
     parameters: Parameters
     sizes: Sizes
     former: Fitted | None
+    deadline: float
 
 
 @dataclass(frozen=True)
@@ -127,12 +135,13 @@ def problem_of_arrays(
     """The problem of rows in memory; an ensemble is fitted from ``ensemble_rows`` rows on."""
     parameters = request.parameters
     has_validation = check_validation_pair(X_val, y_val)
-    inputs, X, y, w = read(request, X, y, sample_weight)
-    present = present_rows(w, len(y))
+    inputs, X, y, w, present = read(request, X, y, sample_weight)
+    counted = present_rows(w, len(y))
     if w is not None:
         w = scaled_weights(w)
-        if not present.all():
-            X, y, w = X[present], y[present], w[present]
+        if not counted.all():
+            X, y, w = X[counted], y[counted], w[counted]
+    present[present] = counted
     if inputs.encoder is None:
         # What an encoder writes is of size one already.
         check_columns(X, inputs.names)
@@ -205,8 +214,12 @@ def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> 
 
 def read(
     request: Request, X: Any, y: Any, sample_weight: Any
-) -> tuple[Inputs, Array, np.ndarray, Array | None]:
-    """The columns of X, X as an array of numbers, y as it came, and weights."""
+) -> tuple[Inputs, Array, np.ndarray, Array | None, Mask]:
+    """The columns of X, X as an array of numbers, y as it came, and weights.
+
+    Under a time limit that is too short for all rows they are those of a sample. Last comes a mask
+    (n,) of the rows that they are of.
+    """
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     check_container(X)
@@ -238,10 +251,27 @@ def read(
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
     n_columns = np.shape(X)[1]
+    seen = np.ones(len(y), bool)
     encoder: Encoder | None = None
+    if prepares and not np.isinf(request.deadline):
+        rows = affordable_rows(X, y, w, request.task, request.deadline)
+        if rows is not None:
+            warn_of_sample(len(rows), len(y))
+            seen = np.isin(np.arange(len(y)), rows)
+            X, y, w = _safe_indexing(X, rows), y[rows], None if w is None else w[rows]
     if prepares:
         encoder, X = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))
-    return Inputs(n_columns, names, encoder), X, y, w
+    return Inputs(n_columns, names, encoder), X, y, w, seen
+
+
+def warn_of_sample(some: int, every: int) -> None:
+    """Tell the user that a time limit leaves rows out."""
+    warnings.warn(
+        f"max_seconds is too short for all {every:,} rows: the model is fitted on a random sample "
+        f"of {some:,}. Allow more time to fit them all.",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def check_dates(y: Any, error: TypeError) -> None:

@@ -59,7 +59,10 @@ class Sampler(Protocol):
     """Draws feature maps."""
 
     def n_rows(self, n_features: int) -> int:
-        """The number of training rows that ``sample`` wants, drawn in proportion to weight."""
+        """The number of training rows that ``sample`` wants, drawn in proportion to weight.
+
+        It may be given fewer in an ensemble, where columns are thousands.
+        """
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> FeatureMap:
         """Draw features, given rows ``Z`` (m, D) and their targets ``Y`` (m, d)."""
@@ -220,13 +223,14 @@ class SparseSWIM:
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
         seen = chosen_columns(Z[:SPREAD_ROWS].std(axis=0), n_features, rng)
-        half = n_features * SPARSE_CANDIDATES
+        candidates = len(Z) // (2 * n_features)
+        half = n_features * candidates
         first, second = (
-            part.reshape(n_features, SPARSE_CANDIDATES, -1) for part in (Z[:half], Z[half:])
+            part.reshape(n_features, candidates, -1) for part in (Z[:half], Z[half : 2 * half])
         )
         delta = (second - first) * seen[:, None, :]
         distance = np.sqrt(np.einsum("ijk,ijk->ij", delta, delta))
-        dy = (Y[half:] - Y[:half]).reshape(n_features, SPARSE_CANDIDATES, -1)
+        dy = (Y[half : 2 * half] - Y[:half]).reshape(n_features, candidates, -1)
         change = np.sqrt(np.einsum("ijk,ijk->ij", dy, dy))
         pair = chosen_pairs(change, distance, rng)
         own = np.arange(n_features)

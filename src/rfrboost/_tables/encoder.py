@@ -17,6 +17,7 @@ fields. Model files store these names, so they cannot be changed; ``holes`` mean
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -215,7 +216,8 @@ class LevelColumn:
 def level_codes(levels: Sequence[str | None], texts: list[str | None]) -> Indices:
     """The index of each text among the levels; ``len(levels)`` for texts that are not there."""
     places = {level: i for i, level in enumerate(levels)}
-    return np.fromiter((places.get(text, len(places)) for text in texts), np.intp, len(texts))
+    found = map(places.get, texts, repeat(len(places)))
+    return np.fromiter(found, np.intp, len(texts))
 
 
 # The encoder of a table

@@ -19,6 +19,8 @@ from rfrboost._tables.encoder import Encoder, differences
 from rfrboost._tables.table import is_missing
 from rfrboost._typing import Array, Mask
 
+MIXED_LABELS = "y holds numbers in some rows and text in others: make all labels one type."
+
 
 def names_of(X: Any) -> list[str] | None:
     """The names of a data frame's columns if they are all text, else None."""
@@ -192,7 +194,8 @@ class ClassBlockArrays(BlockArrays):
         super().__init__(blocks, encoder, held)
         self.numbers_of: dict[Any, int] = {}
         self.found: list[np.ndarray] = []
-        self.text: bool | None = None
+        #: whether labels are text, once there are any
+        self.text: set[bool] = set()
 
     def target(self, y: Any) -> np.ndarray:
         labels: np.ndarray = column_or_1d(y)
@@ -203,13 +206,14 @@ class ClassBlockArrays(BlockArrays):
             raise ValueError(
                 "y holds numbers that cannot be class labels: missing, infinite or continuous."
             )
-        if labels.dtype == object and any(map(is_missing, labels)):
+        mixed = labels.dtype == object
+        if mixed and any(map(is_missing, labels)):
             raise ValueError("y has missing labels.")
         if len(labels):
-            text = isinstance(labels[0], str)
-            if self.text not in (None, text):
-                raise ValueError("y has numbers in some blocks and text in others.")
-            self.text = text
+            kinds = {isinstance(label, str) for label in labels[: None if mixed else 1]} | self.text
+            if len(kinds) > 1:
+                raise ValueError(MIXED_LABELS)
+            self.text = kinds
         return labels
 
     def coded(self, y: np.ndarray) -> Array:

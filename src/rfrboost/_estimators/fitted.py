@@ -25,6 +25,10 @@ from rfrboost._numerics.sizes import LARGEST_INPUT
 from rfrboost._tables.encoder import Encoder
 from rfrboost._typing import Array, Indices, Mask
 
+# How far predictions of an automatic fit may leave the range of the training targets, as a share of
+# its width. Enough for a trend that goes on, and too little for a number that makes no sense.
+BEYOND = 0.25
+
 # The types of numbers that X may have; others become float64.
 DTYPES = [np.float64, np.float32]
 
@@ -60,16 +64,28 @@ class NumberTargets:
     """Regression: numbers y (n, k) in the units of the fit.
 
     ``one_output`` says that predictions have one axis, as y had; several quantile levels of one
-    target have two.
+    target have two. ``bounds`` (2, k), in the units of the fit, are the least and the largest
+    prediction of every output. A single network has none, nor has a model of an older version.
     """
 
     scale: TargetScale
     one_output: bool
+    bounds: Array | None = None
 
     def predictions(self, loss: Loss, raw: Array) -> Array:
         """Raw predictions (n, d) as predictions in the units of y."""
-        y = self.scale.grow(loss.predict(raw))
+        y = self.scale.grow(self.bounded(loss.predict(raw)))
         return y[:, 0] if self.one_output else y
+
+    def bounded(self, y: Array) -> Array:
+        """Predictions in the units of the fit, (n, d) or ends of intervals (n, d, 2), clipped.
+
+        Infinite ends stay: they say that nothing is known.
+        """
+        if self.bounds is None:
+            return y
+        low, high = self.bounds[:, :, None] if y.ndim > 2 else self.bounds
+        return np.where(np.isinf(y), y, np.clip(y, low, high))
 
     def encode(self, y: Any, n_outputs: int | None = None, name: str = "y") -> Array:
         """Numbers as the loss sees them; refuses another number of outputs, where it is known."""
@@ -85,7 +101,7 @@ class NumberTargets:
 
     def score(self, loss: Loss, raw: Array, Y: Array, w: Array | None) -> float:
         """What ``score`` says of raw predictions, in the units of the fit: R² as a rule."""
-        return loss.score(loss.predict(raw), Y, w)
+        return loss.score(self.bounded(loss.predict(raw)), Y, w)
 
     def calibration(self, loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration | None:
         """Absolute residuals of every member on its held-out rows; None for quantile levels."""
@@ -110,6 +126,10 @@ class ClassTargets:
     def scale(self) -> TargetScale:
         """Logits have no unit."""
         return NO_SCALE
+
+    @property
+    def bounds(self) -> None:
+        """Probabilities need none."""
 
     def predictions(self, loss: Loss, raw: Array) -> Array:
         """Raw predictions as probabilities (n, classes)."""

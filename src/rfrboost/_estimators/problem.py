@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._estimators.fitted import (
+    BEYOND,
     DTYPES,
     NO_SCALE,
     UNREADABLE,
@@ -46,6 +47,7 @@ from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
+from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
     NEGLIGIBLE_WEIGHT,
@@ -151,7 +153,7 @@ def problem_of_arrays(
         rounding = ENSEMBLE_ROUNDING if automatic else SINGLE_ROUNDING
         seen = (Y, w) if automatic else thinned_targets(chunks)
         loss = fitted_loss(parameters.loss, parameters.quantile, rounding, scale.scale, *seen)
-        targets: Targets = NumberTargets(scale, y.ndim == 1 and not loss.several_levels)
+        targets: Targets = number_targets(request, chunks.facts, scale, loss, y.ndim == 1)
     else:
         classes, codes = np.unique(y, return_inverse=True)
         targets = checked_classes(request, classes)
@@ -199,8 +201,23 @@ def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> 
         scale.scale,
         *thinned_targets(chunks),
     )
-    targets = NumberTargets(scale, source.y_is_1d and not loss.several_levels)
+    targets = number_targets(request, facts, scale, loss, source.y_is_1d)
     return Problem(chunks, loss, targets, inputs, resumed, held_out=source.held)
+
+
+def number_targets(
+    request: Request, facts: Facts, scale: TargetScale, loss: Loss, one_axis: bool
+) -> NumberTargets:
+    """How numbers are fitted and predicted; an automatic fit stays near the training targets."""
+    # ``facts`` are of y as it came.
+    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))
+    margin = BEYOND * (ends[1] - ends[0])
+    bounds = frozen(ends + np.outer([-1.0, 1.0], margin))
+    # Outputs of a loss that are not one for each target have ranges that are not known.
+    known = len(margin) in (1, loss.n_outputs(ends))
+    several = loss.several_levels
+    automatic = request.parameters.automatic
+    return NumberTargets(scale, one_axis and not several, bounds if automatic and known else None)
 
 
 def read(

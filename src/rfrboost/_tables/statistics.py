@@ -41,11 +41,15 @@ from rfrboost._typing import Array, Indices
 Fitted = tuple[ColumnEncoder, list[Scale]]
 
 #: the scale of a column that does not vary: it becomes zeros
-NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0)
+NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
 
 # The quantiles between which the bulk of a column lies; its width is the unit of the scale.
 LOWER = 0.05
 UPPER = 0.95
+
+# How far beyond the last training date a trend goes on, as a share of the time that the training
+# dates span. What is predicted is often later than what was seen.
+AHEAD = 0.25
 
 # The smallest spread that a column is divided by, so that rare events are not magnified too much.
 LEAST_SPREAD = 0.2
@@ -93,7 +97,7 @@ def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted
             # Columns with missing values in the same rows share one indicator.
             indicated.setdefault(missing.tobytes(), (j, missing_scale(missing, w)))
     if is_standardised(sizes):
-        scales = {j: unchanged(scale.fill) for j, scale in scales.items()}
+        scales = {j: unchanged(scale) for j, scale in scales.items()}
     encoder = NumberColumns(tuple(scales), tuple(j for j, _ in indicated.values()))
     return encoder, [*scales.values(), *(scale for _, scale in indicated.values())]
 
@@ -103,9 +107,17 @@ def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
     seconds = table.seconds(column)
     fitted = {part: fit_scale(date_part(seconds, part), w) for part in DATE_PARTS}
     scales = {part: scale for part, scale in fitted.items() if scale is not None}
+    if "time" in scales:
+        scales["time"] = ahead(scales["time"])
     missing = np.isnan(seconds)
     indicated = [missing_scale(missing, w)] if worth_indicating(missing, w) else []
     return DateColumn(column, tuple(scales), bool(indicated)), [*scales.values(), *indicated]
+
+
+def ahead(time: Scale) -> Scale:
+    """The scale of a time whose trend goes on for a while, before and after the training dates."""
+    more = AHEAD * (time.high - time.low)
+    return time._replace(low=time.low - more, high=time.high + more)
 
 
 def worth_indicating(missing: np.ndarray, w: Array | None) -> bool:
@@ -132,17 +144,19 @@ def fit_scale(x: Array, w: Array | None) -> Scale | None:
     mean = float(np.average(t, weights=w))
     spread = float(np.sqrt(np.average((t - mean) ** 2, weights=w)))
     median = sum(quantile(x, w, 0.5)) / 2
-    return Scale(median, start, stop - start, mean, 1 / max(spread, LEAST_SPREAD))
+    gain = 1 / max(spread, LEAST_SPREAD)
+    return Scale(median, start, stop - start, mean, gain, float(x[0]), float(x[-1]))
 
 
 def indicator_scale(share: float) -> Scale:
     """What :func:`fit_scale` gives for a column that is 1 in this share of rows and 0 elsewhere."""
-    return Scale(0.0, 0.0, 1.0, share, 1 / max(float(np.sqrt(share * (1 - share))), LEAST_SPREAD))
+    gain = 1 / max(float(np.sqrt(share * (1 - share))), LEAST_SPREAD)
+    return Scale(0.0, 0.0, 1.0, share, gain, 0.0, 1.0)
 
 
-def unchanged(fill: float) -> Scale:
-    """A scale that fills missing values and otherwise keeps every bit, up to UNTOUCHED / 2."""
-    return Scale(fill, 0.0, UNTOUCHED, 0.0, UNTOUCHED)
+def unchanged(scale: Scale) -> Scale:
+    """A scale that fills missing values, clips and otherwise keeps every bit up to UNTOUCHED / 2."""
+    return scale._replace(start=0.0, width=UNTOUCHED, mean=0.0, gain=UNTOUCHED)
 
 
 def size_of(x: Array, w: Array | None) -> tuple[float, float, float]:

@@ -11,8 +11,8 @@ Use :func:`side_by_side` for one list of items, :func:`team` where several lists
 Memory: a fit allocates and frees arrays of a megabyte thousands of times. glibc returns memory of
 that size to the system at once, and the system clears it, page by page, when it is allocated again:
 a fifth of the time of a small fit. How much glibc keeps instead depends on the largest block that
-has been freed so far, up to 32 MB (:func:`keep_freed_memory`). That holds for the whole process, and
-the environment variable ``RFRBOOST_KEEP_FREED_MEMORY=0`` switches it off.
+has been freed so far, up to 32 MB (:func:`keep_freed_memory`). That concerns the whole process; the
+environment variable ``RFRBOOST_KEEP_FREED_MEMORY=0`` switches it off.
 """
 
 import os
@@ -49,8 +49,8 @@ class SingleThreadedBlas:
     relies on a single thread.
 
     OpenBLAS has a lock of its own around that number. A process that forks while another thread
-    holds it leaves it locked in the child, for ever. So nobody sets the number without ``lock``, and
-    a fork waits for it (:func:`reset_after_fork`).
+    holds it leaves it locked in the child, for ever. So nobody sets the number without ``lock``,
+    and a fork waits for it (:func:`reset_after_fork`).
     """
 
     def __init__(self) -> None:
@@ -141,8 +141,8 @@ def side_by_side(work: Callable[[Any], Any], items: list[Any]) -> list[Any]:
 def keep_freed_memory() -> None:
     """Make glibc keep up to 64 MB of freed memory for reuse; no effect with another C library.
 
-    The block is allocated and freed but never written to, so it takes no memory. What glibc keeps is
-    the business of the whole process, so that whoever runs it may say no.
+    The block is allocated and freed but never written to, so it takes no memory. What glibc keeps
+    concerns the whole process, so that whoever runs it may say no.
     """
     if os.environ.get("RFRBOOST_KEEP_FREED_MEMORY") != "0":
         np.empty(KEPT_HEAP_BYTES, np.uint8)

@@ -30,7 +30,7 @@ def intervals_of(fitted: Fitted, X: Array, coverage: float, automatic: bool) -> 
     calibration = calibration_of(fitted, automatic, "predict_interval")
     blocks = [intervals(calibration, centres, coverage) for _, centres in members(fitted, X)]
     scale = fitted.targets.scale
-    ends = np.concatenate(blocks) * scale.scale + scale.shift[:, None]
+    ends = np.concatenate(blocks) * scale.scale[:, None] + scale.shift[:, None]
     return ends[:, 0] if fitted.targets.one_output else ends
 
 

@@ -136,7 +136,7 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
     parameters = resolved(request.parameters, SINGLE, request.task)
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
-    scale = problem.targets.scale.scale
+    scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history = [] if problem.resumed is None else former_history(request)
     watch = watcher(request, problem, history, recipe.n_layers)
@@ -152,7 +152,7 @@ def fit_large(request: Request, problem: Problem) -> Fitted:
     parameters = one_family(resolved(request.parameters, LARGE, request.task))
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
-    scale = problem.targets.scale.scale
+    scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history: list[dict[str, float]] = []
     watch = watcher(request, problem, history, recipe.n_layers)
@@ -182,7 +182,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     parameters = resolved(request.parameters, ENSEMBLE, request.task)
     seed = seed_for(request, problem)
     loss = problem.loss
-    scale = problem.targets.scale.scale
+    scale = problem.targets.scale.unit
     n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
@@ -245,9 +245,10 @@ def watcher(
 def in_units_of_y(record: LayerRecord, problem: Problem) -> LayerRecord:
     """The record with loss, gradient norm and step length in the units of y.
 
+    If each output has a scale of its own there is no such unit, and the units of the fit are kept.
     A number that overflows becomes the largest float.
     """
-    scale = np.float64(problem.targets.scale.scale)
+    scale = np.float64(problem.targets.scale.unit)
     degree = problem.loss.degree or 0
 
     def scaled(value: float, power: int) -> float:

@@ -41,6 +41,7 @@ from rfrboost._model.network import (
     Network,
     Standardizer,
 )
+from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array
 
 SHARE = JsonValue("a number from 0 to 1", lambda v: is_number(v) and 0 <= v <= 1)
@@ -64,6 +65,16 @@ class Levels:
 def rise_between_0_and_1(levels: Array) -> bool:
     """Whether there is a level, and each is larger than the one before."""
     return len(levels) > 0 and bool((np.diff(np.concatenate([[0.0], levels, [1.0]])) > 0).all())
+
+
+class OneOrEach:
+    """An array of positive numbers; a single one is written as a number, as format 1 has it."""
+
+    def write(self, value: Any, where: str) -> State:
+        return NumberOrVector().write(value if len(value) > 1 else float(value[0]), where)
+
+    def read(self, state: State, where: str) -> Any:
+        return frozen(np.atleast_1d(np.asarray(NumberOrVector().read(state, where), dtype=float)))
 
 
 class Metric:
@@ -299,8 +310,8 @@ TARGET_SCALE = OneOf(
     Kind(
         "TargetScale",
         TargetScale,
-        {"shift": Numbers(1), "scale": POSITIVE_NUMBER},
-        lambda s, d: len(s.shift) in (1, d),
+        {"shift": Numbers(1), "scale": OneOrEach()},
+        lambda s, d: len(s.shift) in (1, d) and len(s.scale) in (1, d),
     ),
 )
 

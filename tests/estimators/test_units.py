@@ -157,6 +157,35 @@ def test_the_history_of_several_outputs_does_not_depend_on_their_units():
         assert one == pytest.approx(other)
 
 
+#: how many times larger records are if y is s times as large, as powers of s: the loss of degree k,
+#: the functional gradient, and the step length
+SINGLE_POWERS = {1: (1, 1, 0), 2: (2, 2, 0)}
+ENSEMBLE_POWERS = {1: (1, 0, 1), 2: (2, 1, 0)}
+
+
+@pytest.mark.parametrize(("loss", "degree"), [("squared_error", 2), ("huber", 2), ("quantile", 1)])
+@pytest.mark.parametrize("n_layers", [2, "auto"])
+def test_the_history_is_in_the_units_of_y(loss, degree, n_layers):
+    X, Y = noisy(120)
+    model = RFRBoostRegressor(n_layers, n_features=20, loss=loss, random_state=0)
+    if n_layers == 2:
+        model.set_params(l2_head=0.0)  # a penalty in the units of y would count for less
+    s = 2.0**7
+    one, other = (clone(model).fit(X, factor * Y[:, 0]).history_[0] for factor in (1.0, s))
+    powers = (SINGLE_POWERS if n_layers == 2 else ENSEMBLE_POWERS)[degree]
+    for name, power in zip(("loss", "gradient_norm", "step_length"), powers, strict=True):
+        assert other[name] == pytest.approx(one[name] * s**power), name
+
+
+def test_the_gradient_norm_of_an_ensemble_is_that_of_the_held_out_gradient():
+    X, Y = noisy(200)
+    y = 100 * Y[:, 0]
+    model = RFRBoostRegressor(features="swim", random_state=0).fit(X, y)
+    record = model.history_[-1]
+    # ∇l of squared error is the residual: its mean square is twice the loss.
+    assert record["gradient_norm"] == pytest.approx(np.sqrt(2 * record["loss"]))
+
+
 def test_models_of_several_outputs_are_saved_in_format_2(tmp_path):
     X, Y = noisy(100)
     several, one = fitted(MODEL, X, Y * [1.0, 50.0]), fitted(MODEL, X, Y[:, 0])

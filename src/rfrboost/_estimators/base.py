@@ -190,7 +190,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         fitted = self._model()
         encoded = fitted.inputs.read(self, X)
-        gradient = fitted.targets.scale.scale * input_gradient(fitted.network, encoded)
+        gradient: Array = fitted.targets.scale.scale * input_gradient(fitted.network, encoded)
         if fitted.inputs.encoder is not None:
             gradient = fitted.inputs.encoder.pull(X, gradient)
         return gradient[:, :, 0] if fitted.targets.one_output else gradient

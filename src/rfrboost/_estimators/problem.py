@@ -65,6 +65,8 @@ from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.
 LARGEST_TARGET = 1e60
+# Steps in which the base-2 logarithms of several outputs' scales are rounded.
+EXPONENT_STEPS = 2.0**20
 # Deals rows out to the folds of target encodings, by their content.
 ENCODING_SEED = 0
 # Over which share of y's robust spread the kink of the pinball loss is rounded. In a single
@@ -376,32 +378,50 @@ def target_scale_for(
     """The units of the fit: those of the fit that layers are added to, or new ones."""
     if resumed is not None and request.former is not None:
         return request.former.targets.scale
-    return target_scale(chunks) if loss.degree else NO_SCALE
+    return target_scale(chunks, request.parameters.automatic) if loss.degree else NO_SCALE
 
 
-def target_scale(chunks: Chunks) -> TargetScale:
-    """Mean of every output and, as a power of two, the standard deviation of all together."""
+def target_scale(chunks: Chunks, apart: bool) -> TargetScale:
+    """Mean and standard deviation of the outputs, the latter by :func:`rounded_power`.
+
+    If ``apart``, each output is divided by its own deviation. Otherwise all are divided by that of
+    all together, and the loss stays the sum over outputs in the units of y, as in the paper.
+    """
+
+    def largest_of(values: Array) -> Array:
+        return np.array(values if apart else [values.max()])
+
     facts: Facts = chunks.facts
-    largest = max(float(facts.y_high.max()), -float(facts.y_low.min())) or 1.0
+    largest = largest_of(np.maximum(facts.y_high, -facts.y_low))
+    largest[largest == 0] = 1.0
     total, weight = chunks.total(power_sums, 0.0, largest, 1).values
     shift = largest * (total / weight)
-    spread = float(np.maximum(facts.y_high - shift, shift - facts.y_low).max())
-    if not spread > 0:
-        return TargetScale(shift, power_of_two(float(np.log2(largest))))
+    spread = largest_of(np.maximum(facts.y_high - shift, shift - facts.y_low))
+    varies = spread > 0
+    if not varies.any():
+        return TargetScale(shift, rounded_power(np.log2(largest)))
+    spread = np.where(varies, spread, 1.0)
     total, weight = chunks.total(power_sums, shift, spread, 2).values
-    relative = np.sqrt((total / weight).mean())
-    exponent = np.log2(spread) + np.log2(max(relative, 1e-6))
-    return TargetScale(shift, power_of_two(exponent))
+    variance = total / weight
+    relative = np.sqrt(variance if apart else variance.mean(keepdims=True))
+    exponent = np.log2(spread) + np.log2(np.maximum(relative, 1e-6))
+    return TargetScale(shift, rounded_power(np.where(varies, exponent, np.log2(largest))))
 
 
-def power_sums(chunk: Chunk, shift: Array, scale: float, power: int) -> Sums:
+def power_sums(chunk: Chunk, shift: Array | float, scale: Array, power: int) -> Sums:
     """Σw·((y − shift)/scale)^power of every output, and Σw."""
     return weighted_sums(((chunk.y - shift) / scale) ** power, chunk.w)
 
 
-def power_of_two(exponent: float) -> float:
-    """The power of two with the nearest whole exponent, within the range of floats."""
-    return float(2.0 ** np.clip(np.round(exponent), -1000, 1000))
+def rounded_power(exponents: Array) -> Array:
+    """2 to the rounded exponents, within the range of floats.
+
+    Rounded to a whole exponent if there is one, so that multiplying by the power rounds nothing.
+    Several decide how much each output counts beside the others, and are rounded finely: only as
+    far as the order of rows could change them.
+    """
+    steps = 1 if len(exponents) == 1 else EXPONENT_STEPS
+    return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, -1000, 1000))
 
 
 def resumed_network(

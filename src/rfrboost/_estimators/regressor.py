@@ -157,8 +157,8 @@ class RFRBoostRegressor(NetworkRegressor):
         the layers so far, so that inputs that do not matter fade.
     preprocess : "auto" or None, default="auto"
         Whether an automatic fit encodes tables: numbers with outliers and missing values,
-        categories, dates. Arrays that are standardised already are left unchanged. A single network
-        always takes X as it is, finite numbers.
+        categories, dates. Every column of numbers is scaled, so that units do not matter. A single
+        network always takes X as it is, finite numbers.
     n_bags : int, default=5
         Ensemble: the number of cross-validation folds, one member of each family for each. With 1
         there is one member of each family, which holds out a fifth of the rows.
@@ -194,7 +194,8 @@ class RFRBoostRegressor(NetworkRegressor):
         For every layer: ``layer``; ``loss``, the mean training loss (in an ensemble, the held-out
         loss; ½‖y − ŷ‖² for squared error); ``step_length``, α_t for the normalised gradient
         (greedy: 1, or the scalar A); ``gradient_norm``, that of the functional gradient in L₂;
-        ``seconds``.
+        ``seconds``. In the units of y; in an automatic fit to several outputs, of outputs that
+        are divided by their deviations.
     n_features_in_, feature_names_in_
         The number of columns of X, and their names if they have any.
 

@@ -54,15 +54,6 @@ AHEAD = 0.25
 # The smallest spread that a column is divided by, so that rare events are not magnified too much.
 LEAST_SPREAD = 0.2
 
-# How columns that a user has standardised are recognised: NEARLY_ALL of them have a mean of at most
-# CENTRED deviations, and none has an absolute value above FAR_OUT.
-CENTRED = 0.4
-NEARLY_ALL = 0.9
-FAR_OUT = 10.0
-
-# The width of a scale that changes nothing. Dividing and multiplying by a power of two is exact.
-UNTOUCHED = 2.0**20
-
 # Up to this number of levels, each gets an indicator column. Indicators can interact with other
 # columns, but too many of them hide those columns; measured on benchmark tables, ten did best for
 # regression and fewer for classification.
@@ -81,23 +72,19 @@ MISSING = "(missing)"
 def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted:
     """Columns of numbers and indicators of their missing values.
 
-    The numbers are scaled, unless the user has standardised them already.
+    The numbers are always scaled, so that a column's unit never matters.
     """
     scales: dict[int, Scale] = {}
     indicated: dict[bytes, tuple[int, Scale]] = {}
-    sizes = []
     for j in columns:
         x = table.number(j)
         scale = fit_scale(x, w)
         if scale is not None:
             scales[j] = scale
-            sizes.append(size_of(x, w))
         missing = np.isnan(x)
         if worth_indicating(missing, w):
             # Columns with missing values in the same rows share one indicator.
             indicated.setdefault(missing.tobytes(), (j, missing_scale(missing, w)))
-    if is_standardised(sizes):
-        scales = {j: unchanged(scale) for j, scale in scales.items()}
     encoder = NumberColumns(tuple(scales), tuple(j for j, _ in indicated.values()))
     return encoder, [*scales.values(), *(scale for _, scale in indicated.values())]
 
@@ -152,33 +139,6 @@ def indicator_scale(share: float) -> Scale:
     """What :func:`fit_scale` gives for a column that is 1 in this share of rows and 0 elsewhere."""
     gain = 1 / max(float(np.sqrt(share * (1 - share))), LEAST_SPREAD)
     return Scale(0.0, 0.0, 1.0, share, gain, 0.0, 1.0)
-
-
-def unchanged(scale: Scale) -> Scale:
-    """A scale that fills missing values, clips and otherwise keeps every bit up to UNTOUCHED / 2."""
-    return scale._replace(start=0.0, width=UNTOUCHED, mean=0.0, gain=UNTOUCHED)
-
-
-def size_of(x: Array, w: Array | None) -> tuple[float, float, float]:
-    """A column's mean, standard deviation and largest absolute value, without missing values."""
-    x, w = in_order(x, w)
-    largest = float(max(-x[0], x[-1]))
-    mean = float(np.average(x / largest, weights=w))
-    deviation = float(np.sqrt(np.average((x / largest - mean) ** 2, weights=w)))
-    return mean * largest, deviation * largest, largest
-
-
-def is_standardised(sizes: list[tuple[float, float, float]]) -> bool:
-    """Whether columns, each described by :func:`size_of`, have been standardised already.
-
-    Nearly all of them are centred, and the largest deviation is about one. Rare indicators and
-    clipped columns have smaller deviations, which the user has chosen.
-    """
-    if not sizes:
-        return False
-    mean, deviation, largest = np.array(sizes).T
-    centred = np.mean(np.abs(mean) <= CENTRED * deviation) >= NEARLY_ALL
-    return bool(centred and largest.max() <= FAR_OUT and 0.5 <= deviation.max() <= 1.5)
 
 
 def in_order(x: Array, w: Array | None) -> tuple[Array, Array]:

@@ -170,7 +170,7 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     out_of_fold = bags.out_of_fold(members_by_hand(families, v, b, bags.x))
     np.testing.assert_allclose(held_out_raw, out_of_fold, rtol=2e-3, atol=2e-3)
 
-    fit = fit_auto(X, y, None, None, plan, lambda record: None)
+    fit = fit_auto(X, y, None, None, None, plan, lambda record: None)
     np.testing.assert_array_equal(fit.network.raw(fresh), network.raw(fresh))
     in_order = np.full((80, len(b)), np.nan)
     in_order[np.argsort(bags.origin)[bags.held_out]] = held_out_raw

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
 from rfrboost._auto.assemble import Families, assemble
-from rfrboost._auto.bags import Bags, bag, bag_apart
+from rfrboost._auto.bags import Bags, Splits, bag, bag_apart, bag_split
 from rfrboost._auto.conformal import HeldOut
-from rfrboost._auto.kernel import KernelFit, fit_kernel
+from rfrboost._auto.kernel import KernelFit, every_row_a_centre, fit_kernel
 from rfrboost._auto.layer import Settings
 from rfrboost._auto.local_kernels import fit_local_kernels
 from rfrboost._auto.members import Boosted, Run, boost_members
@@ -80,8 +80,9 @@ class AutoFit:
 
     ``out_of_fold`` (n, d) are raw out-of-fold predictions in the caller's order of rows, NaN for
     rows that no member held out. It is None if validation rows were given: then every row was
-    fitted. ``rounds`` are the records of all layers kept. ``held_out`` are, for each member, its
-    raw predictions for the rows it held out, which are validation rows if these were given.
+    fitted. ``rounds`` are the records of all layers kept. ``held_out`` are, for each member that
+    predicts new rows, the raw predictions for the rows it held out (validation rows if these were
+    given); for a member that was fitted on all rows, those of the other members.
     """
 
     network: Network
@@ -95,24 +96,28 @@ def fit_auto(
     y: Array,
     w: Array | None,
     validation: tuple[Array, Array] | None,
+    splits: Splits | None,
     plan: Plan,
     watch: Watch,
 ) -> AutoFit:
     """Fit all families of a plan and combine them into one network.
 
     ``watch`` is called with the record of each boosted layer. If ``validation`` rows (X, y) are
-    given there is one member, which is fitted on all of X and holds them out.
+    given there is one member, which is fitted on all of X and holds them out. If ``splits`` are
+    given, they say what each member is fitted on and holds out.
     """
     keep_freed_memory()
     began = perf_counter()
     rng = default_rng(SeedSequence(plan.seed))
     mean = np.average(X, axis=0, weights=w)
     x = centered(X, mean)
-    if validation is None:
-        bags = bag(x, y, w, plan.n_bags, plan.strata, rng, plan.sizes)
-    else:
+    if validation is not None:
         held = (centered(validation[0], mean), validation[1])
         bags = bag_apart(x, y, w, held, rng, plan.sizes)
+    elif splits is not None:
+        bags = bag_split(x, y, w, splits, rng, plan.sizes)
+    else:
+        bags = bag(x, y, w, plan.n_bags, plan.strata, rng, plan.sizes)
     deadline = began + (np.inf if plan.max_seconds is None else plan.max_seconds)
     with team() as threads:
         several = len(bags.groups) > 1
@@ -127,13 +132,31 @@ def fit_auto(
         network, held_out_raw = assemble(bags, mean, plan.loss, families)
     raw = np.full((len(bags.y), held_out_raw.shape[1]), np.nan)
     raw[bags.held_out] = held_out_raw
-    folds = [bags.folds[k] for k in bags.members]
     return AutoFit(
         network=network,
         out_of_fold=raw[bags.origin] if validation is None else None,
         rounds=records,
-        held_out=tuple(HeldOut(raw[fold], bags.y[fold], bags.w[fold]) for fold in folds),
+        held_out=tuple(held_by(bags, member, raw) for member in bags.kept),
     )
+
+
+def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:
+    """The held-out rows that tell how wrong a member is, with predictions ``raw`` (n, d).
+
+    They are the rows it holds out; a row that several members hold out counts in part for each.
+    For a member that is fitted on all rows they are the rows that the others hold out.
+    """
+    rows = bags.holding(member)
+    if not len(rows):
+        return HeldOut(raw[bags.held_out], bags.y[bags.held_out], bags.w[bags.held_out])
+    holders = bags.holders()
+    times = np.concatenate(
+        [
+            np.full(bags.folds[k].stop - bags.folds[k].start, len(holders[k]))
+            for k in bags.held[member]
+        ]
+    )
+    return HeldOut(raw[rows], bags.y[rows], bags.w[rows] / times)
 
 
 def fit_families(
@@ -167,8 +190,7 @@ def fit_families(
     kernel: KernelFit | None = None
     if bumps and perf_counter() < run.deadline:
         metrics = by_sampler[0][0].metrics if by_sampler else linear.metrics
-        every_row_a_centre = len(bags.seen[bags.groups[0]]) <= bags.sizes.most_centres
-        fit_bumps = fit_kernel if every_row_a_centre else fit_local_kernels
+        fit_bumps = fit_kernel if every_row_a_centre(bags) else fit_local_kernels
         kernel = fit_bumps(bags, metrics, rng, run)
     boosted = tuple(of_penalty for family in by_sampler for of_penalty in family)
     records = () if trees is None else trees.records

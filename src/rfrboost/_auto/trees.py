@@ -161,9 +161,8 @@ def trees_of(forests: list[Forest], binned: Binned, kept: int) -> Trees:
 def binned_rows(bags: Bags) -> Binned:
     """All rows in bins, whose borders are those of the rows that members are fitted on."""
     X = bags.x[:, :-1]
-    lone = len(bags.members) == 1
-    fitted = X[bags.training(bags.members[0])] if lone else X
-    borders = tuple(borders_between(column) for column in fitted.T)
+    fitted = np.unique(np.concatenate(list(bags.seen.values())))
+    borders = tuple(borders_between(column[fitted]) for column in X.T)
     bins = np.empty((X.shape[1], len(X)), np.uint8)
     for j, own in enumerate(borders):
         bins[j] = np.searchsorted(own, X[:, j], side="left")

@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from rfrboost._auto.bags import Splits
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._estimators.fitted import (
     BEYOND,
@@ -43,6 +44,7 @@ from rfrboost._estimators.fitted import (
     is_table,
     unreadable,
 )
+from rfrboost._estimators.folds import encodings, only_number, splits_of
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
@@ -78,20 +80,22 @@ ENSEMBLE_ROUNDING = 0.32
 
 @dataclass(frozen=True)
 class Request:
-    """A call of ``fit``: the estimator, its task and parameters, and its former fit, if any."""
+    """A call of ``fit``: the estimator, its task and parameters, its former fit, and groups."""
 
     estimator: Any
     task: str
     parameters: Parameters
     sizes: Sizes
     former: Fitted | None
+    groups: Any = None
 
 
 @dataclass(frozen=True)
 class Arrays:
     """Rows in memory that weigh anything: X (n, D), y (n, k) in the units of the fit, weights.
 
-    ``present`` says which of all rows they are; ``validation`` are X and y of the rows to stop by.
+    ``present`` says which of all rows they are; ``validation`` are X and y of the rows to stop by;
+    ``splits`` are the user's own folds.
     """
 
     X: Array
@@ -99,6 +103,7 @@ class Arrays:
     w: Array | None
     present: Mask
     validation: tuple[Array, Array] | None
+    splits: Splits | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,13 @@ def problem_of_arrays(
     """The problem of rows in memory; an ensemble is fitted from ``ensemble_rows`` rows on."""
     parameters = request.parameters
     has_validation = check_validation_pair(X_val, y_val)
-    inputs, X, y, w = read(request, X, y, sample_weight)
+    own_folds = request.groups is not None or not only_number(parameters.cv)
+    if own_folds and has_validation:
+        raise ValueError(
+            "X_val and y_val are the rows held out, so that groups and cv have no say in that. "
+            "Pass either validation rows, or groups or cv."
+        )
+    inputs, X, y, w, splits = read(request, X, y, sample_weight, own_folds)
     present = present_rows(w, len(y))
     if w is not None:
         w = scaled_weights(w)
@@ -143,6 +154,7 @@ def problem_of_arrays(
     automatic = parameters.automatic and len(y) >= ensemble_rows
     if not automatic:
         refuse_validation(has_validation)
+        refuse_folds(own_folds)
     if request.task == "regression":
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
         named = named_loss(parameters.loss, parameters.quantile)
@@ -170,7 +182,7 @@ def problem_of_arrays(
         knowing._fitted = Unfitted(inputs)
         X_val = inputs.read(knowing, X_val)
         validation = (X_val, targets.encode_validation(y_val, Y.shape[1]))
-    arrays = Arrays(X, Y, w, present, validation)
+    arrays = Arrays(X, Y, w, present, validation, splits and splits.at(present))
     return Problem(chunks, loss, targets, inputs, resumed, arrays)
 
 
@@ -223,9 +235,9 @@ def number_targets(
 
 
 def read(
-    request: Request, X: Any, y: Any, sample_weight: Any
-) -> tuple[Inputs, Array, np.ndarray, Array | None]:
-    """The columns of X, X as an array of numbers, y as it came, and weights."""
+    request: Request, X: Any, y: Any, sample_weight: Any, own_folds: bool
+) -> tuple[Inputs, Array, np.ndarray, Array | None, Splits | None]:
+    """The columns of X, X as an array of numbers, y as it came, weights, and the user's folds."""
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     check_container(X)
@@ -257,10 +269,15 @@ def read(
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
     n_columns = np.shape(X)[1]
+    splits: Splits | None = None
+    if own_folds:
+        present = present_rows(w, len(y))
+        splits = splits_of(request.parameters, request.task, X, y, request.groups, present)
     encoder: Encoder | None = None
     if prepares:
-        encoder, X = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))
-    return Inputs(n_columns, names, encoder), X, y, w
+        parts = splits and encodings(splits)
+        encoder, X = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED), parts)
+    return Inputs(n_columns, names, encoder), X, y, w, splits
 
 
 def check_dates(y: Any, error: TypeError) -> None:
@@ -320,6 +337,15 @@ def refuse_validation(given: bool) -> None:
         raise ValueError(
             "X_val and y_val say when to stop adding layers, but this fit has a fixed number of "
             "them: n_layers is a number, or there are fewer than 50 rows. Leave them out."
+        )
+
+
+def refuse_folds(given: bool) -> None:
+    """Folds are of use only where rows are held out."""
+    if given:
+        raise ValueError(
+            "groups and cv say which rows are held out, but this fit holds out none: n_layers is a "
+            "number, or there are fewer than 50 rows. Leave them out."
         )
 
 

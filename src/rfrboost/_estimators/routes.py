@@ -187,7 +187,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
     watch = watcher(request, problem, [], plan.n_layers, ensemble=True)
-    fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, plan, watch)
+    fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, arrays.splits, plan, watch)
     # The layers kept under the best penalty of each boosted family; layers tried later are left
     # out.
     history = [asdict(in_units_of_y(record, problem, ensemble=True)) for record in fit.rounds]

@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array, Indices
 
 # Rows that are sent through the trees at a time: the answers of some thousand nodes, a byte each,
@@ -47,6 +48,15 @@ class Trees:
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "Trees":
         return self
+
+    def of_members(self, kept: tuple[int, ...]) -> "Trees":
+        """The trees of some of the members, with d features for each of these."""
+        if kept == tuple(range(len(self.values))):
+            return self
+        own = list(kept)
+        columns = self.columns[own]
+        columns.flags.writeable = False
+        return Trees(columns, frozen(self.thresholds[own]), frozen(self.values[own]))
 
     @cached_property
     def questions(self) -> tuple[Indices, Array, Indices]:

@@ -14,7 +14,8 @@ The best linear prediction of a level's mean is then
     (Σ w·y + σ²/τ² · overall mean) / (Σ w + σ²/τ²).
 
 Training rows must not see their own target in it. They are dealt to folds, and each is encoded by
-what was fitted on the other folds (:func:`cross_fitted`). scikit-learn's ``TargetEncoder`` does the
+what was fitted on the other folds, or on such rows as the user's own folds allow
+(:func:`cross_fitted`). scikit-learn's ``TargetEncoder`` does the
 same, but cannot weight rows.
 """
 
@@ -35,10 +36,13 @@ from rfrboost._tables.encoder import (
     within_margin,
 )
 from rfrboost._tables.table import Table
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array, Indices, Mask
 
 #: the encoder of some columns, and the scale of every column that it writes
 Fitted = tuple[ColumnEncoder, list[Scale]]
+
+#: some rows to be target-encoded, and the rows that they are encoded by: masks (n,)
+Part = tuple[Mask, Mask]
 
 #: the scale of a column that does not vary: it becomes zeros
 NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
@@ -283,12 +287,20 @@ def variances(codes: Indices, Y: Array, w: Array, W: Array, means: Array) -> tup
     return noise, effect
 
 
-def cross_fitted(codes: Indices, n_levels: int, Y: Array, w: Array | None, folds: Indices) -> Array:
-    """The target encoding (n, k) of training rows, each fitted on the folds that it is not in."""
-    encoded = np.empty_like(Y)
-    for fold in np.unique(folds):
-        held = folds == fold
-        rest = ~held
-        means = target_means(codes[rest], n_levels, Y[rest], None if w is None else w[rest])
-        encoded[held] = means[codes[held]]
+def cross_fitted(
+    codes: Indices, n_levels: int, Y: Array, w: Array | None, parts: list[Part], aligned: bool
+) -> Array:
+    """The target encoding (n, k) of training rows, those of each part fitted on rows outside it.
+
+    Where there are none of these, rows are encoded by the mean of all rows. If ``aligned``, a level
+    that is not seen outside a part is encoded by that mean too: where parts are few and levels are
+    in one part each, as groups are, the mean of the others would tell that of the part.
+    """
+    overall = np.average(Y, axis=0, weights=w)
+    encoded = np.tile(overall, (len(Y), 1))
+    for held, rest in parts:
+        if rest.any():
+            means = target_means(codes[rest], n_levels, Y[rest], None if w is None else w[rest])
+            shift = overall - means[-1] if aligned else 0.0
+            encoded[held] = means[codes[held]] + shift
     return encoded

@@ -194,8 +194,8 @@ class RFRBoostRegressor(NetworkRegressor):
         Ensemble: R² of the out-of-fold predictions; with several quantile levels, what ``score``
         returns.
     feature_importances_ : ndarray of shape (n_features_in,)
-        Ensemble: each column's share of the mean squared input gradient, columns in units of their
-        standard deviations.
+        Ensemble: each column's share in what shuffling the columns changes in the predictions, at
+        training rows (:func:`rfrboost.inspection.importances`).
     history_ : list of dict
         For every layer: ``layer``; ``loss``, the mean training loss (in an ensemble, the held-out
         loss; ½‖y − ŷ‖² for squared error); ``step_length``, α_t for the normalised gradient

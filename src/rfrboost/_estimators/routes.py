@@ -12,6 +12,7 @@ leaves the estimator as it was.
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -187,6 +188,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
     watch = watcher(request, problem, [], plan.n_layers, ensemble=True)
+    deadline = np.inf if plan.max_seconds is None else perf_counter() + plan.max_seconds
     fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, arrays.splits, plan, watch)
     # The layers kept under the best penalty of each boosted family; layers tried later are left
     # out.
@@ -203,11 +205,9 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         arrays.present,
     )
     sources = problem.inputs.sources(arrays.X.shape[1])
-    shares = importances(fit.network, arrays.X, arrays.w, sources)
-    if shares is None:
-        return fitted
-    by_column = np.bincount(sources, shares, problem.inputs.n_columns)
-    return replace(fitted, importances=np.maximum(by_column, 0.0))
+    shares = importances(fit.network, loss.predict, arrays.X, arrays.w, sources, strata, deadline)
+    unused = problem.inputs.n_columns - len(shares)
+    return replace(fitted, importances=np.pad(shares, (0, unused)))
 
 
 def seed_for(request: Request, problem: Problem) -> int:

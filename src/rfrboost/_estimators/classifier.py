@@ -117,7 +117,7 @@ class RFRBoostClassifier(NetworkClassifier):
         η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
     normalize, sample_splitting, warm_start
         Single networks, as in :class:`RFRBoostRegressor`.
-    metric, preprocess, n_bags, max_seconds
+    metric, preprocess, n_bags, cv, max_seconds
         As in :class:`RFRBoostRegressor`.
     random_state, verbose
         As in :class:`RFRBoostRegressor`.
@@ -163,6 +163,7 @@ class RFRBoostClassifier(NetworkClassifier):
         metric: str = "auto",
         preprocess: str | None = "auto",
         n_bags: int = 5,
+        cv: Any = None,
         max_seconds: float | None = None,
         sample_splitting: bool = False,
         random_state: Any = None,
@@ -185,6 +186,7 @@ class RFRBoostClassifier(NetworkClassifier):
         self.metric = metric
         self.preprocess = preprocess
         self.n_bags = n_bags
+        self.cv = cv
         self.max_seconds = max_seconds
         self.sample_splitting = sample_splitting
         self.random_state = random_state

@@ -75,6 +75,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "metric": [StrOptions({"identity", "agop", "auto"})],
     "preprocess": [AUTO, None],
     "n_bags": [Interval(Integral, 1, 100, closed="both")],
+    "cv": ["cv_object"],
     "max_seconds": [POSITIVE, None],
     "sample_splitting": ["boolean"],
     "random_state": ["random_state"],
@@ -110,6 +111,7 @@ class Parameters:
     metric: str = "auto"
     preprocess: str | None = "auto"
     n_bags: int = 5
+    cv: Any = None
     max_seconds: float | None = None
     sample_splitting: bool = False
     random_state: Any = None
@@ -129,6 +131,11 @@ class Parameters:
         object.__setattr__(self, "prepares", automatic and self.preprocess is not None)
         object.__setattr__(self, "parts", max(int(self.n_layers), 1) if splits else 1)
 
+    @property
+    def bags(self) -> int:
+        """The number of folds: ``cv`` if it is a number, else ``n_bags``."""
+        return int(self.cv) if isinstance(self.cv, Integral) else self.n_bags
+
 
 def is_auto(value: object) -> bool:
     """Whether a parameter is left to the data."""
@@ -142,9 +149,10 @@ ROUTES = (SINGLE, ENSEMBLE, LARGE)
 
 # Fewer rows than this are too few to hold any out.
 FEWEST_ROWS = 50
-# The families of members: boosted ones of dense and of sparse neurons, and kernel members.
+# The families of members: boosted ones of dense and of sparse neurons, kernel members, and trees.
 BUMPS = "bumps"
-FAMILIES = ("swim", "sparse", BUMPS)
+TREES = "trees"
+FAMILIES = ("swim", "sparse", BUMPS, TREES)
 
 
 @dataclass(frozen=True)
@@ -209,6 +217,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "metric": {SINGLE: "identity", ENSEMBLE: "agop", LARGE: "agop"},
     "preprocess": {SINGLE: None, ENSEMBLE: "auto", LARGE: "auto"},
     "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
+    "cv": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: NO_EFFECT},
     "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
     "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
     "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
@@ -254,6 +263,11 @@ def check_effects(parameters: Parameters, route: str) -> None:
                 f"{own.name}={value!r} has no effect in {NAMES[route]}. {REMEDIES[route]}, or "
                 f"leave {own.name}={own.default!r}."
             )
+    if parameters.cv is not None and parameters.n_bags != Parameters.n_bags:
+        raise ValueError(
+            f"n_bags={parameters.n_bags!r} has no effect with cv={parameters.cv!r}, which says how "
+            "many folds there are. Set one of the two."
+        )
     if route != SINGLE and isinstance(parameters.learning_rate, tuple):
         raise ValueError(
             f"A learning_rate that falls from layer to layer has no effect in {NAMES[route]}, "
@@ -408,6 +422,11 @@ def is_bumps(family: Any) -> bool:
     return isinstance(family, str) and family == BUMPS
 
 
+def is_trees(family: Any) -> bool:
+    """Whether a family is that of the tree members."""
+    return isinstance(family, str) and family == TREES
+
+
 def plan_for(
     parameters: Parameters,
     loss: Loss,
@@ -419,7 +438,7 @@ def plan_for(
 ) -> Plan:
     """The plan of an ensemble; ``parameters`` are resolved, with ``strata`` y holds classes."""
     families = families_of(parameters.features)
-    boosted = [family for family in families if not is_bumps(family)]
+    boosted = [family for family in families if not (is_bumps(family) or is_trees(family))]
     scales = parameters.feature_scale
     if not isinstance(scales, Scales):
         scales = Scales(scales, scales)
@@ -430,7 +449,7 @@ def plan_for(
         n_features = sum(feature_counts(n_features))
     return Plan(
         loss=loss,
-        n_bags=parameters.n_bags,
+        n_bags=parameters.bags,
         strata=strata,
         n_layers=int(parameters.n_layers),
         learning_rate=parameters.learning_rate,
@@ -440,6 +459,7 @@ def plan_for(
         first_samplers=tuple(sampler_for(f, scales.first, parameters) for f in boosted),
         samplers=tuple(sampler_for(f, scales.later, parameters) for f in boosted),
         bumps=any(map(is_bumps, families)),
+        trees=any(map(is_trees, families)),
         learns_metric=parameters.metric != "identity",
         max_seconds=parameters.max_seconds,
         seed=seed,

@@ -63,15 +63,27 @@ COLUMN_ENCODER = OneOf(
 )
 
 
+def range_fits(scaling: Scaling, columns: int) -> bool:
+    """Whether every column has a range, or (models of older versions) none has."""
+    low, high = scaling.low, scaling.high
+    if low is None or high is None:
+        return low is high
+    return len(low) == len(high) == columns and bool((low <= high).all())
+
+
 #: size: encoded columns
 SCALING = OneOf(
     Kind(
         "Scaling",
         Scaling,
-        {key: Numbers(1) for key in ("fill", "start", "width", "mean", "gain")},
+        {
+            **{key: Numbers(1) for key in ("fill", "start", "width", "mean", "gain")},
+            **{key: OrNone(Numbers(1)) for key in ("low", "high")},
+        },
         lambda s, columns: (
             {len(s.fill), len(s.start), len(s.width), len(s.mean), len(s.gain)} == {columns}
             and bool((s.width > 0).all())
+            and range_fits(s, columns)
         ),
     ),
 )

@@ -9,7 +9,9 @@ the model was fitted on where columns are target-encoded
 
 *Scaling.* The bulk of a column, between two quantiles and a margin beyond, is centred and divided
 by a constant. Values further out are compressed logarithmically, in order, so that a few outliers
-neither set the scale of all other values nor end up far away from them.
+neither set the scale of all other values nor end up far away from them. A number beyond all that
+training rows had counts as the nearest of theirs: what a model does where it has seen nothing is
+then what it does at the edge of what it has seen.
 
 Everything here is immutable and is stored in model files under the names of these classes and
 fields. Model files store these names, so they cannot be changed; ``holes`` means missing values.
@@ -66,41 +68,56 @@ def within_margin(t: Array) -> Array:
 
 
 class Scale(NamedTuple):
-    """One column: gain · (squash((x − start) / width) − mean), missing values set to ``fill``."""
+    """One column: gain · (squash((x − start) / width) − mean), missing values set to ``fill``.
+
+    x is clipped to [low, high], the range of the training rows, before.
+    """
 
     fill: float
     start: float
     width: float
     mean: float
     gain: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """The :class:`Scale` of every column, as arrays (D,)."""
+    """The :class:`Scale` of every column, as arrays (D,).
+
+    ``low`` and ``high`` are None in models of older versions, which clip nothing.
+    """
 
     fill: Array
     start: Array
     width: Array
     mean: Array
     gain: Array
+    low: Array | None = None
+    high: Array | None = None
 
     def __call__(self, x: Array) -> None:
         """Fill and scale x (n, D) in place."""
         for begin in range(0, len(x), BATCH_ROWS):
             batch = x[begin : begin + BATCH_ROWS]
             np.copyto(batch, self.fill, where=np.isnan(batch))
+            if self.low is not None:
+                np.clip(batch, self.low, self.high, out=batch)
             with np.errstate(over="ignore"):
                 t = (batch - self.start) / self.width
             batch[:] = (squash(t) - self.mean) * self.gain
 
     def slopes(self, x: Array) -> Array:
-        """d scaled / d x, elementwise (n, D); 0 where x is missing."""
+        """d scaled / d x, elementwise (n, D); 0 where x is missing or clipped."""
         with np.errstate(over="ignore", invalid="ignore"):
             t = (x - self.start) / self.width
             beyond = np.abs(t - within_margin(t))
             slopes = self.gain / self.width / (1 + beyond / REACH)
-        return np.where(np.isnan(x), 0.0, slopes)
+        flat = np.isnan(x)
+        if self.low is not None:
+            flat |= (x < self.low) | (x > self.high)
+        return np.where(flat, 0.0, slopes)
 
 
 def stack(scales: list[Scale]) -> Scaling:

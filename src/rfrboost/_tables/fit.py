@@ -17,6 +17,7 @@ from rfrboost._numerics.arrays import content_order
 from rfrboost._tables.encoder import ColumnEncoder, Encoder, Scale, level_codes, stack
 from rfrboost._tables.statistics import (
     MOST_INDICATORS,
+    Part,
     common_levels,
     constant_column,
     cross_fitted,
@@ -26,14 +27,19 @@ from rfrboost._tables.statistics import (
     fit_targets,
 )
 from rfrboost._tables.table import DATES, LEVELS, NOTHING, NUMBERS, Table, read_table
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array
 
 # Folds for the target encodings of training rows.
 N_FOLDS = 5
 
 
 def fit_encoder(
-    X: Any, y: Any, w: Array | None, task: str, rng: Generator
+    X: Any,
+    y: Any,
+    w: Array | None,
+    task: str,
+    rng: Generator,
+    parts: list[Part] | None = None,
 ) -> tuple[Encoder, Array]:
     """An encoder of tables like X, and X encoded by it.
 
@@ -53,15 +59,19 @@ def fit_encoder(
     task : {"regression", "classification"}
     rng : Generator
         Deals the rows to folds, by their content and not by their order.
+    parts : list of pairs of masks (n,), optional
+        Instead of folds: some of the rows, and the rows that they are target-encoded by. All rows
+        are in exactly one of the first masks.
     """
     table = read_table(X)
     y = np.asarray(y)
     if w is None or (w > 0).all():
-        return fit_present(table, encoding_targets(y, task, counts(w)), counts(w), rng)
+        return fit_present(table, encoding_targets(y, task, counts(w)), counts(w), rng, parts)
     present = np.flatnonzero(w > 0)
     w = counts(w[present])
     Y = encoding_targets(y[present], task, w)
-    encoder, encoded = fit_present(table.rows(present), Y, w, rng)
+    parts = parts and [(some[present], by[present]) for some, by in parts]
+    encoder, encoded = fit_present(table.rows(present), Y, w, rng, parts)
     out = encoder.encode(table)
     out[present] = encoded
     return encoder, out
@@ -92,7 +102,9 @@ class Targets(NamedTuple):
     suffixes: tuple[str, ...]
 
 
-def fit_present(table: Table, Y: Targets, w: Array | None, rng: Generator) -> tuple[Encoder, Array]:
+def fit_present(
+    table: Table, Y: Targets, w: Array | None, rng: Generator, parts: list[Part] | None
+) -> tuple[Encoder, Array]:
     """The encoder and the encoded table, where all weights are positive."""
     of_kind = columns_by_kind(table)
     draft = Draft()
@@ -112,7 +124,9 @@ def fit_present(table: Table, Y: Targets, w: Array | None, rng: Generator) -> tu
         draft.add(*constant_column())
     encoder = draft.finished(table)
     encoded = encoder.encode(table)
-    return add_targets(draft, table, many, encoded, Y, w, rng) if many else (encoder, encoded)
+    if not many:
+        return encoder, encoded
+    return add_targets(draft, table, many, encoded, Y, w, rng, parts)
 
 
 def columns_by_kind(table: Table) -> dict[str, list[int]]:
@@ -139,30 +153,32 @@ def add_targets(
     Y: Targets,
     w: Array | None,
     rng: Generator,
+    parts: list[Part] | None,
 ) -> tuple[Encoder, Array]:
     """Add target encodings of columns with many levels.
 
     ``many`` has these columns and their levels, ``encoded`` (n, D) the other columns encoded.
     """
     codes = {j: level_codes(levels, table.texts(j)) for j, levels in many.items()}
-    folds = dealt(
-        np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())]), Y.values, rng
-    )
-    parts = [encoded]
+    given = parts is not None
+    if parts is None:
+        content = np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())])
+        parts = dealt(content, Y.values, rng)
+    columns = [encoded]
     for j, levels in many.items():
         encoder, scales = fit_targets(j, levels, codes[j], Y.values, Y.suffixes, w)
         draft.add(encoder, scales)
-        part = cross_fitted(codes[j], len(levels), Y.values, w, folds)
-        stack(scales)(part)
-        parts.append(part)
-    return draft.finished(table), np.hstack(parts)
+        own = cross_fitted(codes[j], len(levels), Y.values, w, parts, given)
+        stack(scales)(own)
+        columns.append(own)
+    return draft.finished(table), np.hstack(columns)
 
 
-def dealt(x: Array, Y: Array, rng: Generator) -> Indices:
-    """The fold of every row; neighbours in the order of content are in different folds."""
+def dealt(x: Array, Y: Array, rng: Generator) -> list[Part]:
+    """Each fold, and all others; neighbours in the order of content are in different folds."""
     folds = np.empty(len(x), dtype=np.intp)
     folds[content_order(x, Y, rng)] = np.arange(len(x)) % N_FOLDS
-    return folds
+    return [(folds == fold, folds != fold) for fold in np.unique(folds)]
 
 
 def encoding_targets(y: np.ndarray, task: str, w: Array | None) -> Targets:

@@ -47,7 +47,6 @@ from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
-from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
     NEGLIGIBLE_WEIGHT,
@@ -212,7 +211,8 @@ def number_targets(
     # ``facts`` are of y as it came.
     ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))
     margin = BEYOND * (ends[1] - ends[0])
-    bounds = frozen(ends + np.outer([-1.0, 1.0], margin))
+    bounds = ends + np.outer([-1.0, 1.0], margin)
+    bounds.setflags(write=False)
     # Outputs of a loss that are not one for each target have ranges that are not known.
     known = len(margin) in (1, loss.n_outputs(ends))
     several = loss.several_levels
@@ -257,7 +257,9 @@ def read(
     n_columns = np.shape(X)[1]
     encoder: Encoder | None = None
     if prepares:
-        encoder, X = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))
+        rng = default_rng(ENCODING_SEED)
+        categorical = request.parameters.categorical_features
+        encoder, X = fit_encoder(X, y, w, request.task, rng, categorical)
     return Inputs(n_columns, names, encoder), X, y, w
 
 

@@ -30,6 +30,7 @@ BOOSTED: dict[str, Any] = {
     "normalize": False,
     "metric": "auto",
     "preprocess": "auto",
+    "categorical_features": "from_dtype",
     "n_bags": 5,
     "max_seconds": None,
     "sample_splitting": False,

@@ -4,6 +4,8 @@ A new kind of column is one more ``Kind`` in ``COLUMN_ENCODER``. Each schema's c
 sizes that its ``fits`` is given.
 """
 
+from dataclasses import asdict
+
 from rfrboost._files.schema import (
     COUNT,
     FLAG,
@@ -15,6 +17,8 @@ from rfrboost._files.schema import (
     Numbers,
     OneOf,
     OrNone,
+    Record,
+    State,
     choice,
     is_number,
 )
@@ -87,7 +91,7 @@ SPELLING = OneOf(
         "Spelling",
         Spelling,
         {
-            "kind": choice(dict.fromkeys(spelling.kind for spelling in SPELLINGS)),
+            "what": choice(dict.fromkeys(spelling.what for spelling in SPELLINGS)),
             "form": choice(KNOWN_FORMS),
         },
         lambda spelling: spelling in SPELLINGS,
@@ -105,10 +109,11 @@ SPELLED_COLUMN = OneOf(
 
 END = OrNone(JsonValue("a number or a date", lambda v: type(v) is str or is_number(v)))
 
-COLUMN_REPORT = OneOf(
-    Kind(
-        "ColumnReport",
-        ColumnReport,
+
+class Report:
+    """A :class:`ColumnReport`; it has a field ``kind``, which a tag would hide."""
+
+    record = Record(
         {
             "name": TEXT,
             "kind": TEXT,
@@ -118,10 +123,14 @@ COLUMN_REPORT = OneOf(
             "high": END,
             "used": FLAG,
             "why": TEXT,
-        },
-        lambda report: True,
-    ),
-)
+        }
+    )
+
+    def write(self, value: ColumnReport, where: str) -> State:
+        return self.record.write(asdict(value), where)
+
+    def read(self, state: State, where: str) -> ColumnReport:
+        return ColumnReport(**self.record.read(state, where))
 
 
 def range_fits(scaling: Scaling, columns: int) -> bool:
@@ -179,7 +188,7 @@ ENCODER = OneOf(
             "columns": ListOf(COLUMN_ENCODER),
             "scaling": SCALING,
             "spelled": OrNone(ListOf(SPELLED_COLUMN)),
-            "report": OrNone(ListOf(COLUMN_REPORT)),
+            "report": OrNone(ListOf(Report())),
         },
         encoder_fits,
     ),

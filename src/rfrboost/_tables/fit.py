@@ -228,8 +228,8 @@ def column_kinds(table: Table, forced: frozenset[int], draft: Draft) -> dict[int
             spelling, advice = recognised(texts) if may_be_spelled(texts) else (None, "")
             if spelling is not None:
                 draft.spelled.append(SpelledColumn(j, spelling))
-                draft.notes[j] = f"{spelling.kind} written as text"
-                kinds[j] = DATES if spelling.kind == DATES else NUMBERS
+                draft.notes[j] = f"{spelling.what} written as text"
+                kinds[j] = DATES if spelling.what == DATES else NUMBERS
             if advice:
                 draft.advice.append(f"{column.label} {advice}")
     return kinds

@@ -71,13 +71,13 @@ FEWEST_NUMBERS = 10
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a column of text was written: as ``kind``, in this ``form``.
+    """How a column of text was written: as ``what``, in this ``form``.
 
     The form of "numbers" is the decimal sign, that of "dates" one of the formats, and that of
     "truth values" one of :data:`TRUTH`.
     """
 
-    kind: str
+    what: str
     form: str
 
     def __call__(self, text: str) -> float:
@@ -89,7 +89,7 @@ class Spelling:
             If the text is not written so.
         """
         text = text.strip()
-        return np.nan if text.lower() in MISSING else READERS[self.kind](text, self.form)
+        return np.nan if text.lower() in MISSING else READERS[self.what](text, self.form)
 
     def numbers(self, texts: Sequence[str | None]) -> Array:
         """The numbers (n,) of texts; a ValueError has the first text that is not written so."""
@@ -147,7 +147,7 @@ def read_truth(text: str, form: str) -> float:
     return 1.0 - form.split().index(text.lower())
 
 
-#: how the texts of each kind are read
+#: how each is read
 READERS: dict[str, Callable[[str, str], float]] = {
     "numbers": read_number,
     "dates": read_date,
@@ -223,4 +223,4 @@ def odd_text(texts: Sequence[str]) -> str | None:
 def day_may_be_first(spelling: Spelling, texts: Sequence[str]) -> bool:
     """Whether dates could as well have the day before the month."""
     other = spelling.form.replace("%m/%d", "%d/%m").replace("%m-%d", "%d-%m")
-    return other != spelling.form and reads(Spelling(spelling.kind, other), texts)
+    return other != spelling.form and reads(Spelling(spelling.what, other), texts)

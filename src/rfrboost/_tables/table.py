@@ -137,10 +137,10 @@ class Column:
             numbers = spelling.numbers(self.texts())
         except ValueError as error:
             raise ValueError(
-                f"{self.label} held {spelling.kind} written as text in fit, and holds "
+                f"{self.label} held {spelling.what} written as text in fit, and holds "
                 f"{str(error)!r} now: write it in the same way, or leave it out."
             ) from error
-        if spelling.kind != DATES:
+        if spelling.what != DATES:
             return Column(numbers, NUMBERS, self.label)
         known = ~np.isnan(numbers)
         dates = np.full(len(numbers), np.datetime64("NaT", "us"))

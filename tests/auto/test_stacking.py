@@ -5,7 +5,7 @@ import pytest
 from numpy.random import default_rng
 from scipy.optimize import minimize, nnls
 
-from rfrboost._auto.assemble import stack
+from rfrboost._auto.assemble import mixture, stack
 from rfrboost._model.losses import (
     BinaryLogLoss,
     Huber,
@@ -127,3 +127,19 @@ def test_families_that_say_nothing_leave_a_constant(name):
     assert np.isfinite(raw).all()
     start = np.tile(loss.start(y, np.ones(N)), (N, 1))
     assert mean_loss(loss, raw, y, np.ones(N)) <= mean_loss(loss, start, y, np.ones(N)) + 1e-3
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_mixtures_add_up_to_one_and_no_other_mixture_is_better(name):
+    loss, outputs = PROBLEMS[name]
+    signal, y = targets(loss, outputs)
+    w = default_rng(2).uniform(0.5, 2.0, N)
+    raws = np.stack(families(signal))
+    v, b = mixture(raws, y, w, loss)
+    assert (v >= 0).all()
+    assert v.sum() == pytest.approx(1.0)
+    assert not b.any()
+    found = mean_loss(loss, np.tensordot(v, raws, 1), y, w)
+    others = default_rng(0).dirichlet(np.ones(3), 300)
+    least = min(mean_loss(loss, np.tensordot(other, raws, 1), y, w) for other in others)
+    assert found <= least + 1e-4 * abs(least)

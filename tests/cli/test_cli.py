@@ -313,7 +313,7 @@ def test_explain_finds_the_columns_that_matter(place, tmp_path):
     words = ("explain", place / "t.rfrboost", place / "t.csv", "--rows", "20")
     worked(rfrboost(*words, "--out", tmp_path / "e.csv"))
     header, *rows = (tmp_path / "e.csv").read_text().splitlines()
-    assert header == "column,effect"
+    assert header == "column,share"
     assert rows[0].startswith("size,")
     assert sorted(row.split(",")[0] for row in rows) == ["day", "size", "town"]
 

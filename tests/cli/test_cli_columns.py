@@ -1,60 +1,133 @@
-"""What the command line says about columns, and values written as people write them."""
+"""Every kind of column means the same in the command line and in Python, in text and in Parquet."""
+
+import io
 
 import numpy as np
+import pandas as pd
 import pytest
-from command_line import rfrboost, text_of, worked
+from command_line import rfrboost, worked
 
-from rfrboost import load
+from rfrboost import RFRBoostClassifier, RFRBoostRegressor, load
 
-
-def sales(n=60, seed=0):
-    """Prices and dates as text, an id, and a number to predict."""
-    rng = np.random.default_rng(seed)
-    rows = [["order", "price", "day", "paid", "town", "y"]]
-    for k in range(n):
-        price = rng.uniform(0, 5000)
-        day = np.datetime64("2024-01-01") + int(rng.integers(300))
-        written = day.astype(object).strftime("%d.%m.%Y")
-        paid = str(rng.choice(["Yes", "no"]))
-        town = str(rng.choice(["north", "south"]))
-        rows.append([f"o{k}q", f"${price:.2f}", written, paid, town, f"{price / 100 + k:.3f}"])
-    return rows
+N_ROWS = 40
+DAYS = pd.date_range("2024-01-01", periods=4)
 
 
-@pytest.fixture(scope="module")
-def fit(tmp_path_factory):
-    path = tmp_path_factory.mktemp("columns") / "m.rfrboost"
-    ran = worked(rfrboost("fit", "-", "--target", "y", "-o", path, stdin=text_of(sales())))
-    return path, ran
+def repeated(values, dtype=None):
+    """A column that repeats four values."""
+    return pd.Series(list(values) * (N_ROWS // 4), dtype=dtype)
 
 
-def test_fit_says_how_columns_were_read(fit):
-    path, ran = fit
-    assert "Columns: 2 numbers, 1 dates, 1 categories, 1 not used." in ran.said
-    assert "price: numbers written as text" in ran.said
-    assert "order: not used, too few rows have the same value" in ran.said
-    assert "'order' is not used" in ran.said
-    report = {column.name: column for column in load(path).column_report_}
-    assert report["price"].high > 1000
-    assert report["day"].kind == "dates"
+#: columns of every kind, with and without missing values
+COLUMNS = {
+    "bool": repeated([True, False, False, True]),
+    "bool, missing": repeated([True, False, None, True], object),
+    "nullable bool": repeated([True, False, None, True], "boolean"),
+    "int": repeated([1, 5, 2, 9]),
+    "nullable int": repeated([1, 5, None, 9], "Int64"),
+    "float": repeated([1.0, 2.5, np.nan, 1e-3]),
+    "text": repeated(["a", "b", None, "c"]),
+    "words for truth": repeated(["True", "False", "unknown", "True"]),
+    "numbers and words": repeated(["1", "2.0", "x", "1"]),
+    "categories of ints": repeated([1, 5, 2, 9], "category"),
+    "categories of ints, missing": repeated([1, 5, None, 9], "Int64").astype("category"),
+    "categories of floats": repeated([1.0, 2.5, np.nan, 3.0], "category"),
+    "categories of text": repeated(["a", "b", None, "c"], "category"),
+    "categories of text that spells numbers": repeated(["01", "1", None, "2.50"], "category"),
+    "categories of bools": repeated([True, False, None, True]).astype("category"),
+    "categories of dates": repeated(DAYS, "category"),
+    "dates": repeated([*DAYS[:3], pd.NaT]),
+}
+#: columns of dates are text in pandas.read_csv unless it is told
+DATES = ("dates", "categories of dates")
+FORMATS = ("csv", "parquet")
 
 
-def test_info_shows_the_report(fit):
-    shown = worked(rfrboost("info", fit[0])).out.decode()
-    assert "dates, 2024-" in shown
-    assert "categories, 60 levels, not used" in shown
+def table_of(kind):
+    """The column beside a column of numbers, and a target that depends on both."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"c": COLUMNS[kind], "x": rng.standard_normal(N_ROWS).round(3)})
+    return frame, frame["x"] + np.tile([0.0, 1.0, 5.0, 3.0], N_ROWS // 4)
 
 
-def test_predict_reads_columns_as_fit_did_and_counts_strange_rows(fit):
-    rows = sales()
-    plain = worked(rfrboost("predict", fit[0], "-", stdin=text_of(rows)))
-    assert "training" not in plain.said
-    assert len(set(plain.numbers)) > 50
-    for row in rows[1:4]:
-        row[1] = "$999999.00"
-    rows[5][4] = "moon"
-    strange = worked(rfrboost("predict", fit[0], "-", stdin=text_of(rows)))
-    assert "4 of 60 rows hold numbers far outside" in strange.said
-    assert "price (3)" in strange.said
-    assert "town (1)" in strange.said
-    assert strange.said.count("far outside") == 1
+def write(frame, path):
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+
+
+def read(path, kind):
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    frame = pd.read_csv(path)
+    return frame.assign(c=pd.to_datetime(frame["c"])) if kind in DATES else frame
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_models_of_python_predict_the_same_in_the_command_line(kind, tmp_path):
+    frame, y = table_of(kind)
+    model = RFRBoostRegressor(random_state=0).fit(frame, y)
+    model.save(tmp_path / "m")
+    expected = model.predict(frame)
+    assert np.ptp(expected[:4] - model.predict(frame.assign(c=COLUMNS[kind].iloc[0]))[:4]) > 0.1
+    for ending in FORMATS:
+        path = tmp_path / f"t.{ending}"
+        write(frame, path)
+        found = worked(rfrboost("predict", tmp_path / "m", path)).numbers
+        np.testing.assert_allclose(found, expected, rtol=1e-9, err_msg=ending)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_models_of_the_command_line_predict_the_same_in_python(kind, ending, tmp_path):
+    frame, y = table_of(kind)
+    path = tmp_path / f"t.{ending}"
+    write(frame.assign(y=y), path)
+    words = ("--target", "y", "--task", "regression", "-o", tmp_path / "m")
+    worked(rfrboost("fit", path, *words))
+    expected = worked(rfrboost("predict", tmp_path / "m", path)).numbers
+    table = read(path, kind).drop(columns="y")
+    np.testing.assert_allclose(load(tmp_path / "m").predict(table), expected, rtol=1e-9)
+    by_python = RFRBoostRegressor(random_state=0).fit(table, y)
+    np.testing.assert_allclose(by_python.predict(table), expected, rtol=1e-6)
+
+
+def test_dates_as_text_in_python_are_one_sentence(tmp_path):
+    frame, y = table_of("dates")
+    write(frame.assign(y=y), tmp_path / "t.csv")
+    words = ("--target", "y", "--task", "regression", "-o", tmp_path / "m")
+    worked(rfrboost("fit", tmp_path / "t.csv", *words))
+    with pytest.raises(ValueError, match=r"'c' held dates .* pandas\.to_datetime"):
+        load(tmp_path / "m").predict(pd.read_csv(tmp_path / "t.csv").drop(columns="y"))
+
+
+def test_models_with_truth_values_in_lower_case_as_levels(tmp_path):
+    """As the command line of 0.1.0 fitted them."""
+    frame, y = table_of("bool")
+    words = frame.assign(c=frame["c"].map({True: "true", False: "false"}))
+    model = RFRBoostRegressor(random_state=0).fit(words, y)
+    model.save(tmp_path / "m")
+    write(frame, tmp_path / "t.csv")
+    found = worked(rfrboost("predict", tmp_path / "m", tmp_path / "t.csv")).numbers
+    np.testing.assert_allclose(found, model.predict(words), rtol=1e-9)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_labels_that_are_truth_values(ending, tmp_path):
+    frame, _ = table_of("float")
+    labels = np.arange(N_ROWS) % 2 == 0
+    path, out = tmp_path / f"t.{ending}", tmp_path / f"p.{ending}"
+    write(frame.assign(x=labels + frame["x"] / 9, y=labels), path)
+    worked(rfrboost("fit", path, "--target", "y", "-o", tmp_path / "m"))
+    worked(rfrboost("predict", tmp_path / "m", path, "--out", out))
+    predicted = read(out, "bool")["prediction"]
+    assert predicted.dtype == bool
+    model = load(tmp_path / "m")
+    assert model.score(read(path, "bool")[["c", "x"]], labels) == (predicted == labels).mean() > 0.9
+    if ending == "csv":
+        assert set(out.read_text().split()) == {"prediction", "True", "False"}
+    by_python = RFRBoostClassifier(random_state=0).fit(read(path, "bool")[["c", "x"]], labels)
+    by_python.save(tmp_path / "python")
+    ran = worked(rfrboost("predict", tmp_path / "python", path))
+    assert pd.read_csv(io.BytesIO(ran.out))["prediction"].tolist() == predicted.tolist()

@@ -66,6 +66,15 @@ def test_every_activation_in_both_precisions(activation, n):
     check(model, X[:ROWS].astype(np.float32), y)
 
 
+def test_every_operator_has_a_name_of_its_own():
+    """Some versions of onnxruntime refuse a model after fusing operators that have none."""
+    X, y = regression(300)
+    nodes = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y).to_onnx().graph.node
+    names = {node.name for node in nodes}
+    assert len(names) == len(nodes)
+    assert "" not in names
+
+
 def test_every_link_is_written():
     from rfrboost._export.onnx.model import LINKS
     from rfrboost._model import loss

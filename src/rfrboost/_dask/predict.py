@@ -64,7 +64,10 @@ def predicted_frame(X: Any, model: Any, method: str) -> Any:
 def framed(model: Any, values: np.ndarray, X: Any) -> Any:
     """Predictions as a series or frame with the index of X; columns of classes have their names."""
     if values.ndim == 1:
-        return X._constructor_sliced(values, index=X.index, name="prediction")
+        # Of a partition without rows the type of text would be unknown.
+        known = model.classes_ if values.dtype.kind in "OU" else values
+        dtype = X._constructor_sliced(known).dtype
+        return X._constructor_sliced(values, index=X.index, name="prediction", dtype=dtype)
     columns = list(range(values.shape[1]))
     if is_classifier(model) and len(model.classes_) == values.shape[1]:
         columns = list(model.classes_)

@@ -117,7 +117,7 @@ class RFRBoostClassifier(NetworkClassifier):
         η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
     normalize, sample_splitting, warm_start
         Single networks, as in :class:`RFRBoostRegressor`.
-    metric, preprocess, categorical_features, n_bags, max_seconds
+    metric, preprocess, categorical_features, n_bags, cv, max_seconds
         As in :class:`RFRBoostRegressor`.
     random_state, verbose
         As in :class:`RFRBoostRegressor`.
@@ -164,6 +164,7 @@ class RFRBoostClassifier(NetworkClassifier):
         preprocess: str | None = "auto",
         categorical_features: Any = "from_dtype",
         n_bags: int = 5,
+        cv: Any = None,
         max_seconds: float | None = None,
         sample_splitting: bool = False,
         random_state: Any = None,
@@ -187,6 +188,7 @@ class RFRBoostClassifier(NetworkClassifier):
         self.preprocess = preprocess
         self.categorical_features = categorical_features
         self.n_bags = n_bags
+        self.cv = cv
         self.max_seconds = max_seconds
         self.sample_splitting = sample_splitting
         self.random_state = random_state

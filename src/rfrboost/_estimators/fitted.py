@@ -47,12 +47,19 @@ UNREADABLE = (OverflowError, InvalidOperation)
 class TargetScale:
     """y = shift + scale·(what is fitted), shift one number per output.
 
-    Losses of raw − y commute with this, so that it changes no result; it keeps targets of any size
-    away from overflow. The scale is a power of two, so that multiplying by it rounds nothing.
+    ``scale`` holds one number for all outputs (1,), or one for each (k,). One for all commutes with
+    losses of raw − y, so that it changes no result; it keeps targets of any size away from
+    overflow, and is a power of two, so that multiplying by it rounds nothing. One for each also
+    makes outputs of any units count alike in the loss.
     """
 
     shift: Array
-    scale: float
+    scale: Array
+
+    @property
+    def unit(self) -> float:
+        """The unit of the fit in units of y; 1 if each output has a unit of its own."""
+        return float(self.scale[0]) if len(self.scale) == 1 else 1.0
 
     def shrink(self, y: Array) -> Array:
         """Targets (n, k) in the units of the fit."""
@@ -63,7 +70,7 @@ class TargetScale:
         return raw * self.scale + self.shift
 
 
-NO_SCALE = TargetScale(frozen(np.zeros(1)), 1.0)
+NO_SCALE = TargetScale(frozen(np.zeros(1)), frozen(np.ones(1)))
 
 
 @dataclass(frozen=True)

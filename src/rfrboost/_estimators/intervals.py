@@ -32,7 +32,7 @@ def intervals_of(fitted: Fitted, X: Array, coverage: float, automatic: bool) -> 
     targets = fitted.targets
     assert isinstance(targets, NumberTargets)  # intervals are of numbers
     scale = targets.scale
-    ends = targets.bounded(np.concatenate(blocks)) * scale.scale + scale.shift[:, None]
+    ends = targets.bounded(np.concatenate(blocks)) * scale.scale[:, None] + scale.shift[:, None]
     return ends[:, 0] if targets.one_output else ends
 
 

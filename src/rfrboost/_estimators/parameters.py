@@ -77,6 +77,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "preprocess": [AUTO, None],
     "categorical_features": [StrOptions({FROM_DTYPE}), "array-like"],
     "n_bags": [Interval(Integral, 1, 100, closed="both")],
+    "cv": ["cv_object"],
     "max_seconds": [POSITIVE, None],
     "sample_splitting": ["boolean"],
     "random_state": ["random_state"],
@@ -113,6 +114,7 @@ class Parameters:
     preprocess: str | None = "auto"
     categorical_features: Any = FROM_DTYPE
     n_bags: int = 5
+    cv: Any = None
     max_seconds: float | None = None
     sample_splitting: bool = False
     random_state: Any = None
@@ -132,6 +134,11 @@ class Parameters:
         object.__setattr__(self, "prepares", automatic and self.preprocess is not None)
         object.__setattr__(self, "parts", max(int(self.n_layers), 1) if splits else 1)
 
+    @property
+    def bags(self) -> int:
+        """The number of folds: ``cv`` if it is a number, else ``n_bags``."""
+        return int(self.cv) if isinstance(self.cv, Integral) else self.n_bags
+
 
 def is_auto(value: object) -> bool:
     """Whether a parameter is left to the data."""
@@ -145,9 +152,10 @@ ROUTES = (SINGLE, ENSEMBLE, LARGE)
 
 # Fewer rows than this are too few to hold any out.
 FEWEST_ROWS = 50
-# The families of members: boosted ones of dense and of sparse neurons, and kernel members.
+# The families of members: boosted ones of dense and of sparse neurons, kernel members, and trees.
 BUMPS = "bumps"
-FAMILIES = ("swim", "sparse", BUMPS)
+TREES = "trees"
+FAMILIES = ("swim", "sparse", BUMPS, TREES)
 
 
 @dataclass(frozen=True)
@@ -213,6 +221,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "preprocess": {SINGLE: None, ENSEMBLE: "auto", LARGE: "auto"},
     "categorical_features": {SINGLE: NO_EFFECT, ENSEMBLE: FROM_DTYPE, LARGE: FROM_DTYPE},
     "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
+    "cv": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: NO_EFFECT},
     "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
     "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
     "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
@@ -258,6 +267,11 @@ def check_effects(parameters: Parameters, route: str) -> None:
                 f"{own.name}={value!r} has no effect in {NAMES[route]}. {REMEDIES[route]}, or "
                 f"leave {own.name}={own.default!r}."
             )
+    if parameters.cv is not None and parameters.n_bags != Parameters.n_bags:
+        raise ValueError(
+            f"n_bags={parameters.n_bags!r} has no effect with cv={parameters.cv!r}, which says how "
+            "many folds there are. Set one of the two."
+        )
     if route != SINGLE and isinstance(parameters.learning_rate, tuple):
         raise ValueError(
             f"A learning_rate that falls from layer to layer has no effect in {NAMES[route]}, "
@@ -417,6 +431,11 @@ def is_bumps(family: Any) -> bool:
     return isinstance(family, str) and family == BUMPS
 
 
+def is_trees(family: Any) -> bool:
+    """Whether a family is that of the tree members."""
+    return isinstance(family, str) and family == TREES
+
+
 def plan_for(
     parameters: Parameters,
     loss: Loss,
@@ -428,7 +447,7 @@ def plan_for(
 ) -> Plan:
     """The plan of an ensemble; ``parameters`` are resolved, with ``strata`` y holds classes."""
     families = families_of(parameters.features)
-    boosted = [family for family in families if not is_bumps(family)]
+    boosted = [family for family in families if not (is_bumps(family) or is_trees(family))]
     scales = parameters.feature_scale
     if not isinstance(scales, Scales):
         scales = Scales(scales, scales)
@@ -439,7 +458,7 @@ def plan_for(
         n_features = sum(feature_counts(n_features))
     return Plan(
         loss=loss,
-        n_bags=parameters.n_bags,
+        n_bags=parameters.bags,
         strata=strata,
         n_layers=int(parameters.n_layers),
         learning_rate=parameters.learning_rate,
@@ -449,6 +468,7 @@ def plan_for(
         first_samplers=tuple(sampler_for(f, scales.first, parameters) for f in boosted),
         samplers=tuple(sampler_for(f, scales.later, parameters) for f in boosted),
         bumps=any(map(is_bumps, families)),
+        trees=any(map(is_trees, families)),
         learns_metric=parameters.metric != "identity",
         max_seconds=parameters.max_seconds,
         seed=seed,

@@ -139,9 +139,16 @@ class Parameter:
         return JsonValue("a plain value", is_scalar).read(state, where)
 
 
+#: parameters that only fits ask for, and that may be objects of any kind: files have None instead
+FIT_ONLY = ("cv",)
+
+
 def write_parameters(estimator: BaseEstimator) -> State:
     """The constructor's parameters as a state."""
     values = estimator.get_params(deep=False)
+    for name in FIT_ONLY:
+        if name in values and not is_scalar(values[name]):
+            values[name] = None
     return {name: Parameter().write(v, f"the parameter {name}") for name, v in values.items()}
 
 

@@ -29,6 +29,7 @@ from rfrboost._tables.statistics import (
     FEWEST_ROWS,
     MOST_INDICATORS,
     NO_SCALE,
+    Part,
     Range,
     common_levels,
     constant_column,
@@ -40,7 +41,7 @@ from rfrboost._tables.statistics import (
     fit_targets,
 )
 from rfrboost._tables.table import DATES, LEVELS, NOTHING, NUMBERS, Table, read_table
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array
 
 # Folds for the target encodings of training rows.
 N_FOLDS = 5
@@ -67,6 +68,7 @@ def fit_encoder(
     w: Array | None,
     task: str,
     rng: Generator,
+    parts: list[Part] | None = None,
     categorical: Any = FROM_DTYPE,
 ) -> tuple[Encoder, Array]:
     """An encoder of tables like X, and X encoded by it.
@@ -87,6 +89,9 @@ def fit_encoder(
     task : {"regression", "classification"}
     rng : Generator
         Deals the rows to folds, by their content and not by their order.
+    parts : list of pairs of masks (n,), optional
+        Instead of folds: some of the rows, and the rows that they are target-encoded by. All rows
+        are in exactly one of the first masks.
     categorical : "from_dtype", or names, indices or a mask of columns
         The columns that hold categories even if their values are numbers or dates.
     """
@@ -94,11 +99,13 @@ def fit_encoder(
     forced = chosen_columns(categorical, table)
     y = np.asarray(y)
     if w is None or (w > 0).all():
-        return fit_present(table, encoding_targets(y, task, counts(w)), counts(w), rng, forced)
+        Y = encoding_targets(y, task, counts(w))
+        return fit_present(table, Y, counts(w), rng, parts, forced)
     present = np.flatnonzero(w > 0)
     w = counts(w[present])
     Y = encoding_targets(y[present], task, w)
-    encoder, encoded = fit_present(table.rows(present), Y, w, rng, forced)
+    parts = parts and [(some[present], by[present]) for some, by in parts]
+    encoder, encoded = fit_present(table.rows(present), Y, w, rng, parts, forced)
     out = encoder.encode(table)
     out[present] = encoded
     return encoder, out
@@ -182,7 +189,12 @@ class Targets(NamedTuple):
 
 
 def fit_present(
-    table: Table, Y: Targets, w: Array | None, rng: Generator, forced: frozenset[int]
+    table: Table,
+    Y: Targets,
+    w: Array | None,
+    rng: Generator,
+    parts: list[Part] | None,
+    forced: frozenset[int],
 ) -> tuple[Encoder, Array]:
     """The encoder and the encoded table, where all weights are positive.
 
@@ -206,7 +218,7 @@ def fit_present(
     encoder = draft.finished(table)
     encoded = encoder.encode(table)
     if many:
-        encoder, encoded = add_targets(draft, table, many, encoded, Y, w, rng)
+        encoder, encoded = add_targets(draft, table, many, encoded, Y, w, rng, parts)
     used = set(encoder.sources) if varies else set()
     report = tuple(described(table, j, kind, j in used, draft) for j, kind in kinds.items())
     if draft.advice:
@@ -321,30 +333,32 @@ def add_targets(
     Y: Targets,
     w: Array | None,
     rng: Generator,
+    parts: list[Part] | None,
 ) -> tuple[Encoder, Array]:
     """Add target encodings of columns with many levels.
 
     ``many`` has these columns and their levels, ``encoded`` (n, D) the other columns encoded.
     """
     codes = {j: level_codes(levels, table.texts(j)) for j, levels in many.items()}
-    folds = dealt(
-        np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())]), Y.values, rng
-    )
-    parts = [encoded]
+    given = parts is not None
+    if parts is None:
+        content = np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())])
+        parts = dealt(content, Y.values, rng)
+    columns = [encoded]
     for j, levels in many.items():
         encoder, scales = fit_targets(j, table.texts(j), levels, codes[j], Y.values, Y.suffixes, w)
         draft.add(encoder, scales)
-        part = cross_fitted(codes[j], len(levels), Y.values, w, folds)
-        stack(scales)(part)
-        parts.append(part)
-    return draft.finished(table), np.hstack(parts)
+        own = cross_fitted(codes[j], len(levels), Y.values, w, parts, given)
+        stack(scales)(own)
+        columns.append(own)
+    return draft.finished(table), np.hstack(columns)
 
 
-def dealt(x: Array, Y: Array, rng: Generator) -> Indices:
-    """The fold of every row; neighbours in the order of content are in different folds."""
+def dealt(x: Array, Y: Array, rng: Generator) -> list[Part]:
+    """Each fold, and all others; neighbours in the order of content are in different folds."""
     folds = np.empty(len(x), dtype=np.intp)
     folds[content_order(x, Y, rng)] = np.arange(len(x)) % N_FOLDS
-    return folds
+    return [(folds == fold, folds != fold) for fold in np.unique(folds)]
 
 
 def encoding_targets(y: np.ndarray, task: str, w: Array | None) -> Targets:

@@ -14,7 +14,8 @@ The best linear prediction of a level's mean is then
     (Σ w·y + σ²/τ² · overall mean) / (Σ w + σ²/τ²).
 
 Training rows must not see their own target in it. They are dealt to folds, and each is encoded by
-what was fitted on the other folds (:func:`cross_fitted`). scikit-learn's ``TargetEncoder`` does the
+what was fitted on the other folds, or on such rows as the user's own folds allow
+(:func:`cross_fitted`). scikit-learn's ``TargetEncoder`` does the
 same, but cannot weight rows.
 """
 
@@ -38,7 +39,7 @@ from rfrboost._tables.encoder import (
     within_margin,
 )
 from rfrboost._tables.table import Table
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array, Indices, Mask
 
 #: the encoder of some columns, and the scale of every column that it writes
 Fitted = tuple[ColumnEncoder, list[Scale]]
@@ -53,6 +54,9 @@ class Range(NamedTuple):
     high: float
 
 
+#: some rows to be target-encoded, and the rows that they are encoded by: masks (n,)
+Part = tuple[Mask, Mask]
+
 #: the scale of a column that does not vary: it becomes zeros
 NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -66,15 +70,6 @@ AHEAD = 0.25
 
 # The smallest spread that a column is divided by, so that rare events are not magnified too much.
 LEAST_SPREAD = 0.2
-
-# How columns that a user has standardised are recognised: NEARLY_ALL of them have a mean of at most
-# CENTRED deviations, and none has an absolute value above FAR_OUT.
-CENTRED = 0.4
-NEARLY_ALL = 0.9
-FAR_OUT = 10.0
-
-# The width of a scale that changes nothing. Dividing and multiplying by a power of two is exact.
-UNTOUCHED = 2.0**20
 
 # Up to this number of levels, each gets an indicator column. Indicators can interact with other
 # columns, but too many of them hide those columns; measured on benchmark tables, ten did best for
@@ -99,11 +94,10 @@ def fit_numbers(
 ) -> tuple[ColumnEncoder, list[Scale], dict[int, Range]]:
     """Columns of numbers and indicators of their missing values.
 
-    The numbers are scaled, unless the user has standardised them already.
+    The numbers are always scaled, so that a column's unit never matters.
     """
     scales: dict[int, Scale] = {}
     indicated: dict[bytes, tuple[int, Scale]] = {}
-    sizes = []
     ranges = {}
     for j in columns:
         x = table.number(j)
@@ -111,13 +105,10 @@ def fit_numbers(
         scale = fit_scale(x, w)
         if scale is not None:
             scales[j] = scale
-            sizes.append(size_of(x, w))
         missing = np.isnan(x)
         if worth_indicating(missing, w):
             # Columns with missing values in the same rows share one indicator.
             indicated.setdefault(missing.tobytes(), (j, missing_scale(missing, w)))
-    if is_standardised(sizes):
-        scales = {j: unchanged(scale) for j, scale in scales.items()}
     encoder = NumberColumns(tuple(scales), tuple(j for j, _ in indicated.values()))
     return encoder, [*scales.values(), *(scale for _, scale in indicated.values())], ranges
 
@@ -181,33 +172,6 @@ def indicator_scale(share: float) -> Scale:
     """What :func:`fit_scale` gives for a column that is 1 in this share of rows and 0 elsewhere."""
     gain = 1 / max(float(np.sqrt(share * (1 - share))), LEAST_SPREAD)
     return Scale(0.0, 0.0, 1.0, share, gain, 0.0, 1.0)
-
-
-def unchanged(scale: Scale) -> Scale:
-    """A scale that fills missing values and clips; other bits stay, up to UNTOUCHED / 2."""
-    return scale._replace(start=0.0, width=UNTOUCHED, mean=0.0, gain=UNTOUCHED)
-
-
-def size_of(x: Array, w: Array | None) -> tuple[float, float, float]:
-    """A column's mean, standard deviation and largest absolute value, without missing values."""
-    x, w = in_order(x, w)
-    largest = float(max(-x[0], x[-1]))
-    mean = float(np.average(x / largest, weights=w))
-    deviation = float(np.sqrt(np.average((x / largest - mean) ** 2, weights=w)))
-    return mean * largest, deviation * largest, largest
-
-
-def is_standardised(sizes: list[tuple[float, float, float]]) -> bool:
-    """Whether columns, each described by :func:`size_of`, have been standardised already.
-
-    Nearly all of them are centred, and the largest deviation is about one. Rare indicators and
-    clipped columns have smaller deviations, which the user has chosen.
-    """
-    if not sizes:
-        return False
-    mean, deviation, largest = np.array(sizes).T
-    centred = np.mean(np.abs(mean) <= CENTRED * deviation) >= NEARLY_ALL
-    return bool(centred and largest.max() <= FAR_OUT and 0.5 <= deviation.max() <= 1.5)
 
 
 def in_order(x: Array, w: Array | None) -> tuple[Array, Array]:
@@ -361,12 +325,20 @@ def variances(codes: Indices, Y: Array, w: Array, W: Array, means: Array) -> tup
     return noise, effect
 
 
-def cross_fitted(codes: Indices, n_levels: int, Y: Array, w: Array | None, folds: Indices) -> Array:
-    """The target encoding (n, k) of training rows, each fitted on the folds that it is not in."""
-    encoded = np.empty_like(Y)
-    for fold in np.unique(folds):
-        held = folds == fold
-        rest = ~held
-        means = target_means(codes[rest], n_levels, Y[rest], None if w is None else w[rest])
-        encoded[held] = means[codes[held]]
+def cross_fitted(
+    codes: Indices, n_levels: int, Y: Array, w: Array | None, parts: list[Part], aligned: bool
+) -> Array:
+    """The target encoding (n, k) of training rows, those of each part fitted on rows outside it.
+
+    Where there are none of these, rows are encoded by the mean of all rows. If ``aligned``, a level
+    that is not seen outside a part is encoded by that mean too: where parts are few and levels are
+    in one part each, as groups are, the mean of the others would tell that of the part.
+    """
+    overall = np.average(Y, axis=0, weights=w)
+    encoded = np.tile(overall, (len(Y), 1))
+    for held, rest in parts:
+        if rest.any():
+            means = target_means(codes[rest], n_levels, Y[rest], None if w is None else w[rest])
+            shift = overall - means[-1] if aligned else 0.0
+            encoded[held] = means[codes[held]] + shift
     return encoded

@@ -180,7 +180,9 @@ def kind_of(values: np.ndarray, label: str) -> str:
     kind = ARRAY_KINDS.get(values.dtype.kind)
     if kind is None:
         raise TypeError(f"{label} has type {values.dtype}; {WANTED}.")
-    return kind
+    # Part of a table whose values are all missing has this type, whatever the others are.
+    empty = values.dtype.kind == "f" and np.isnan(values[:1]).all() and np.isnan(values).all()
+    return NOTHING if empty else kind
 
 
 def kind_of_cells(cells: np.ndarray, label: str) -> str:

@@ -239,14 +239,14 @@ def explain(
 ) -> None:
     """Show how much every column matters to a model's predictions for a table.
 
-    The effect of a column is the share of the variance of the predictions that depends on it,
-    measured by shuffling the column. No target values are needed.
+    A column's share says how much shuffling it changes the predictions, of the sum over all
+    columns. No target values are needed.
 
     **Examples**
 
     ```
     rfrboost explain houses.rfrboost houses.csv
-    rfrboost explain houses.rfrboost houses.csv --out effects.csv
+    rfrboost explain houses.rfrboost houses.csv --out shares.csv
     ```
     """
     from rfrboost.cli.explain import explain as run

@@ -25,7 +25,7 @@ from rfrboost.cli.output import Columns, refuse_overwriting, table_writer
 from rfrboost.cli.reading.columns import prediction_frame
 from rfrboost.cli.reading.tables import OpenTable, open_table
 from rfrboost.cli.request import Source
-from rfrboost.cli.signature import NUMBERS, read_signature
+from rfrboost.cli.signature import NUMBERS, Held, read_signature
 
 #: the columns to write for a block of rows
 Answer = Callable[[pd.DataFrame], Columns]
@@ -57,13 +57,13 @@ def predict(
         unused = [name for name in opened.columns if name not in used]
         if unused:
             say(f"Ignored columns: {listed(unused)}")
-        kinds = signature.kinds(columns)
+        held = signature.by_name(columns)
         with (
             table_writer(out, protect) as write,
             progress("Predicting", opened.total, "rows") as advance,
         ):
             for block in opened.blocks(columns, ids):
-                frame = prediction_frame(block.select(range(len(columns))), kinds, rows)
+                frame = prediction_frame(block.select(range(len(columns))), held, rows)
                 with unseen.counting():
                     predicted = answer(frame)
                 write(beside(kept(block, len(columns), ids), predicted))
@@ -72,7 +72,7 @@ def predict(
             if not rows:
                 none = {name: np.empty(0, dtype=object) for name in ids}
                 with Unseen().counting():
-                    predicted = no_rows(answer, columns, kinds)
+                    predicted = no_rows(answer, columns, held)
                 write(beside(none, predicted))
     unseen.say(rows)
     say(f"Predicted {counted(rows, 'row')} in {duration(time.monotonic() - began)}.")
@@ -165,8 +165,8 @@ def bounds(model: Any, frame: pd.DataFrame, coverage: float, classifier: bool) -
     return {"set": np.array([SET_SEPARATOR.join(names[row]) for row in chosen], dtype=str)}
 
 
-def no_rows(answer: Answer, columns: list[str], kinds: dict[str, str]) -> Columns:
+def no_rows(answer: Answer, columns: list[str], held: dict[str, Held]) -> Columns:
     """The columns of the result for a table without rows, found by predicting a made-up row."""
-    made_up = {name: [0.0] if kinds.get(name) == NUMBERS else [None] for name in columns}
+    made_up = {name: [0.0] if held.get(name) == Held(NUMBERS) else [None] for name in columns}
     row = pd.DataFrame(made_up, dtype=object)
     return {name: values[:0] for name, values in answer(row).items()}

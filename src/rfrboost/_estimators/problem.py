@@ -276,7 +276,9 @@ def read(
     encoder: Encoder | None = None
     if prepares:
         parts = splits and encodings(splits)
-        encoder, X = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED), parts)
+        rng = default_rng(ENCODING_SEED)
+        categorical = request.parameters.categorical_features
+        encoder, X = fit_encoder(X, y, w, request.task, rng, parts, categorical)
     return Inputs(n_columns, names, encoder), X, y, w, splits
 
 

@@ -126,7 +126,9 @@ def fit_outside_memory(
     check_effects(parameters, LARGE)
     encoder: Encoder | None = None
     if parameters.prepares:
-        encoder = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))[0]
+        rng = default_rng(ENCODING_SEED)
+        categorical = parameters.categorical_features
+        encoder = fit_encoder(X, y, w, request.task, rng, None, categorical)[0]
     source = reader(encoder, HeldOutRows(first_look.n_rows))
     with opened_chunks(source) as chunks:
         return fit_large(request, problem_of_chunks(request, chunks, source))

@@ -11,8 +11,10 @@ columns of its own members, and the head is the mean over members. Members that 
 rows (``Bags.kept``) are left out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -35,6 +37,11 @@ STACKING_PENALTY = 1e-6
 # Iterations of L-BFGS-B after which the weights are taken as they are. There are few of them, so
 # that far fewer iterations do as a rule.
 STACKING_ITERATIONS = 200
+
+# The most runs of L-BFGS-B, and the share of the loss that another run must gain to be worth one
+# more. Three runs do as a rule.
+STACKING_RUNS = 20
+STACKING_GAIN = 1e-9
 
 
 @dataclass(frozen=True)
@@ -135,21 +142,44 @@ def stack(
         gradient = np.einsum("fnd,nd->f", S, slopes) + 2 * STACKING_PENALTY * away
         return value, np.concatenate([gradient, slopes.sum(axis=0)])
 
+    bounds = [(0.0, None)] * F + [(None, None)] * d
+    v = least(objective, np.concatenate([first, loss.start(y, w)]), bounds, deadline)
+    weights = v[:F] / scales
+    return weights, v[F:] - weights @ means
+
+
+def least(
+    objective: Callable[[Array], Any], v: Array, bounds: list[Any], deadline: float = np.inf
+) -> Array:
+    """The v within bounds for which a convex objective is least, found from a starting point.
+
+    L-BFGS-B takes a step that gains nothing for the end, which among families that are much alike
+    may be far from the least value. It is therefore begun anew, without what it remembers of the
+    curvature, until a whole run gains nothing. The first iteration after the ``deadline`` is the
+    last.
+    """
+
     def stop_in_time(_: Array) -> None:
         if perf_counter() >= deadline:
             raise StopIteration
 
-    v = minimize(
-        objective,
-        np.concatenate([first, loss.start(y, w)]),
-        jac=True,
-        method="L-BFGS-B",
-        callback=stop_in_time,
-        bounds=[(0.0, None)] * F + [(None, None)] * d,
-        options={"maxiter": STACKING_ITERATIONS, "ftol": 1e-13, "gtol": 1e-9},
-    ).x
-    weights = v[:F] / scales
-    return weights, v[F:] - weights @ means
+    value = np.inf
+    for _ in range(STACKING_RUNS):
+        found = minimize(
+            objective,
+            v,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            callback=stop_in_time,
+            options={"maxiter": STACKING_ITERATIONS, "ftol": 1e-13, "gtol": 1e-9},
+        )
+        v = found.x
+        gains = value - found.fun > STACKING_GAIN * abs(found.fun)
+        if not gains or perf_counter() >= deadline:
+            break
+        value = found.fun
+    return v
 
 
 def mixture(raw: Array, y: Array, w: Array, loss: Loss) -> tuple[Array, Array]:

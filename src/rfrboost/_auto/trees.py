@@ -38,13 +38,13 @@ from rfrboost._typing import Array, Indices
 Bins = NDArray[np.uint8]
 
 # Trees that a member grows between two looks at its held-out rows.
-LAYER_TREES = 10
+LAYER_TREES = 20
 
 # Questions of a tree, so that it has 64 leaves.
 HEIGHT = 6
 
 # The share of its fit that a tree moves the predictions by.
-LEARNING_RATE = 0.2
+LEARNING_RATE = 0.12
 
 # Bins of a column. Borders between them are the only thresholds that trees may ask for.
 BINS = 32

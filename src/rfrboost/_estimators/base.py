@@ -26,6 +26,7 @@ from rfrboost._estimators.problem import Request
 from rfrboost._estimators.routes import fit_arrays, fit_blocks
 from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes
+from rfrboost._tables.report import ColumnReport
 from rfrboost._typing import Array
 
 # The type of a fitted attribute.
@@ -146,6 +147,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._fitted = replace(fitted, inputs=replace(fitted.inputs, names=names))
 
     @property
+    def column_report_(self) -> list[ColumnReport]:
+        """What the fit found in each column and made of it, of an automatic fit."""
+        encoder = self._model().inputs.encoder
+        report = None if encoder is None else encoder.report
+        return list(self._known(report, "column_report_"))
+
+    @property
     def feature_importances_(self) -> Array:
         """The columns' shares, of an ensemble."""
         return self._known(self._model().importances, "feature_importances_")
@@ -207,6 +215,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         has several outputs or more than two classes
         """
         fitted = self._model()
+        X = fitted.inputs.matched(X)
         encoded = fitted.inputs.read(self, X)
         gradient: Array = fitted.targets.scale.scale * input_gradient(fitted.network, encoded)
         if fitted.inputs.encoder is not None:
@@ -302,6 +311,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         fitted = self._model()
         from rfrboost._export.onnx.inputs import inputs_of
 
+        X = fitted.inputs.matched(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return inputs_of(fitted.inputs).feed(X, number_type(dtype))
 

@@ -32,6 +32,13 @@ BEYOND = 0.25
 # The types of numbers that X may have; others become float64.
 DTYPES = [np.float64, np.float32]
 
+#: scikit-learn's own words, and what to do
+OTHER_ORDER = (
+    "The feature names should match those that were passed during fit.\n"
+    "Feature names must be in the same order as they were in fit.\n"
+    "Pass X[model.feature_names_in_]; columns that were not in fit may stay out."
+)
+
 #: what Python raises for numbers that no float can hold
 UNREADABLE = (OverflowError, InvalidOperation)
 
@@ -199,9 +206,23 @@ class Inputs:
         """X at prediction as the array (n, D) that the network was fitted on."""
         check_container(X)
         try:
-            return self._checked(estimator, X)
+            return self._checked(estimator, self.matched(X))
         except UNREADABLE as error:
             raise unreadable("X") from error
+
+    def matched(self, X: Any) -> Any:
+        """The columns of the fit, by name, of a data frame that has others too.
+
+        scikit-learn's rules ask for an error if the names are those of the fit in another order.
+        """
+        if self.names is None or not hasattr(X, "columns") or sparse.issparse(X):
+            return X
+        present = list(X.columns)
+        if len(present) == len(self.names):
+            if present != list(self.names) and set(present) == set(self.names):
+                raise ValueError(OTHER_ORDER)
+            return X
+        return X[list(self.names)] if set(self.names) < set(present) else X
 
     def _checked(self, estimator: Any, X: Any) -> Array:
         """X of a kind that can be read, as the network's array."""

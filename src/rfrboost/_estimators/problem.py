@@ -5,7 +5,6 @@ there are finite float arrays, wherever the rows are: :func:`problem_of_arrays` 
 memory, :func:`problem_of_chunks` rows that are read block by block or lie on Dask workers.
 """
 
-import warnings
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import date
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import default_rng
-from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -63,7 +61,7 @@ from rfrboost._rows.chunks import (
     thinned_targets,
     weighted_sums,
 )
-from rfrboost._tables.affordable import affordable_rows
+from rfrboost._tables.affordable import affordable_part
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 from rfrboost._typing import Array, Mask
@@ -289,25 +287,13 @@ def read(
     seen = np.ones(len(y), bool)
     encoder: Encoder | None = None
     if prepares and not (own_folds or np.isinf(request.deadline)):
-        rows = affordable_rows(X, y, w, request.task, request.deadline)
-        if rows is not None:
-            warn_of_sample(len(rows), len(y))
-            seen = np.isin(np.arange(len(y)), rows)
-            X, y, w = _safe_indexing(X, rows), y[rows], None if w is None else w[rows]
+        X, y, w, seen = affordable_part(X, y, w, request.task, request.deadline)
     if prepares:
         parts = splits and encodings(splits)
-        encoder, X = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED), parts)
+        rng = default_rng(ENCODING_SEED)
+        categorical = request.parameters.categorical_features
+        encoder, X = fit_encoder(X, y, w, request.task, rng, parts, categorical)
     return Inputs(n_columns, names, encoder), X, y, w, splits, seen
-
-
-def warn_of_sample(some: int, every: int) -> None:
-    """Tell the user that a time limit leaves rows out."""
-    warnings.warn(
-        f"max_seconds is too short for all {every:,} rows: the model is fitted on a random sample "
-        f"of {some:,}. Allow more time to fit them all.",
-        UserWarning,
-        stacklevel=2,
-    )
 
 
 def check_dates(y: Any, error: TypeError) -> None:

@@ -47,7 +47,6 @@ from rfrboost._estimators.problem import (
     Request,
     problem_of_arrays,
     problem_of_chunks,
-    warn_of_sample,
 )
 from rfrboost._estimators.progress import Progress
 from rfrboost._model.history import LayerRecord, Watch
@@ -56,6 +55,7 @@ from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._paper.boost import boost
 from rfrboost._paper.stopping import FEWEST_LAYERS
 from rfrboost._rows.chunks import Chunks
+from rfrboost._tables.affordable import warn_of_sample
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 
@@ -146,7 +146,9 @@ def fit_outside_memory(
         return fit_arrays(request, X, y, w, None, None)
     encoder: Encoder | None = None
     if parameters.prepares:
-        encoder = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))[0]
+        rng = default_rng(ENCODING_SEED)
+        categorical = parameters.categorical_features
+        encoder = fit_encoder(X, y, w, request.task, rng, None, categorical)[0]
     source = reader(encoder, HeldOutRows(first_look.n_rows))
     with opened_chunks(source) as chunks:
         return fit_large(request, problem_of_chunks(request, chunks, source))

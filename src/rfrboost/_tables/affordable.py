@@ -5,6 +5,7 @@ first member is fitted. A few rows of some columns are encoded to see how long t
 rows would take more than a share of the time, a model is fitted on a sample of them.
 """
 
+import warnings
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.random import default_rng
 from sklearn.utils import _safe_indexing
 
 from rfrboost._tables.fit import fit_encoder
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array, Indices, Mask
 
 # Rows and columns of the trial, spread evenly over the table.
 TRIAL_ROWS = 2048
@@ -29,33 +30,49 @@ ENCODING_SHARE = 0.4
 # The fewest rows of a sample: fewer save little time.
 FEWEST_ROWS = 8192
 
+# The shortest time, in seconds, that can be measured.
+SHORTEST = 1e-9
+
 # The seed by which rows are sampled.
 SEED = 0
 
 
-def affordable_rows(
+def affordable_part(
     X: Any, y: np.ndarray, w: Array | None, task: str, deadline: float
-) -> Indices | None:
-    """The rows to fit, in rising order; None for all of them.
+) -> tuple[Any, np.ndarray, Array | None, Mask]:
+    """X, y and weights of the rows to fit, and a mask (n,) of these rows.
 
     ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``. Of every class
     there is the same share of rows, at least one.
     """
+    seen: Mask = np.ones(len(y), bool)
+    share = affordable_share(X, y, w, task, deadline)
+    if share >= 1:
+        return X, y, w, seen
+    rows = sample_of(y if task == "classification" else np.zeros(len(y)), share)
+    warn_of_sample(len(rows), len(y))
+    seen[:] = False
+    seen[rows] = True
+    return _safe_indexing(X, rows), y[rows], None if w is None else w[rows], seen
+
+
+def affordable_share(X: Any, y: np.ndarray, w: Array | None, task: str, deadline: float) -> float:
+    """The share of the rows that can be encoded in time, at least that of ``FEWEST_ROWS``; or 1."""
     n, D = np.shape(X)
     if n <= FEWEST_ROWS:
-        return None
+        return 1.0
     rows = np.linspace(0, n - 1, TRIAL_ROWS).astype(np.intp)
     columns = np.unique(np.linspace(0, D - 1, min(D, TRIAL_COLUMNS)).astype(np.intp))
     some = _safe_indexing(_safe_indexing(X, rows), columns, axis=1)
     began = perf_counter()
-    fit_encoder(some, y[rows], None if w is None else w[rows], task, default_rng(SEED))
+    with warnings.catch_warnings():
+        # What is to be said of the columns is said of all rows.
+        warnings.simplefilter("ignore")
+        fit_encoder(some, y[rows], None if w is None else w[rows], task, default_rng(SEED))
     ended = perf_counter()
     expected = LONGER * (ended - began) * (n / len(rows)) * (D / len(columns))
-    share = ENCODING_SHARE * (deadline - ended) / max(expected, 1e-9)
-    if share >= 1:
-        return None
-    strata = y if task == "classification" else np.zeros(n)
-    return sample_of(strata, max(share, FEWEST_ROWS / n))
+    share = ENCODING_SHARE * (deadline - ended) / max(expected, SHORTEST)
+    return max(min(share, 1.0), FEWEST_ROWS / n)
 
 
 def sample_of(strata: np.ndarray, share: float) -> Indices:
@@ -66,3 +83,13 @@ def sample_of(strata: np.ndarray, share: float) -> Indices:
     place = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
     wanted = np.repeat(np.ceil(share * counts), counts)
     return np.sort(order[place < wanted])
+
+
+def warn_of_sample(some: int, every: int) -> None:
+    """Tell the user that a time limit leaves rows out."""
+    warnings.warn(
+        f"max_seconds is too short for all {every:,} rows: the model is fitted on a random sample "
+        f"of {some:,}. Allow more time to fit them all.",
+        UserWarning,
+        stacklevel=2,
+    )

@@ -3,35 +3,52 @@
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rfrboost.cli.console import printable, progress, say, show_table
+from rfrboost.cli.console import CommandError, WrongUsageError, printable, progress, say, show_table
 from rfrboost.cli.output import refuse_overwriting, table_writer
 from rfrboost.cli.request import STANDARD, Roles, Settings, Source, Task
 from rfrboost.cli.training import Target, Training, estimator_for, read_training
 from rfrboost.inspection._report.baselines import linear, trees
-from rfrboost.inspection._report.trial import LINEAR_MODEL, Make, Trial, trials
+from rfrboost.inspection._report.trial import LINEAR_MODEL, Make, Trial, out_of_fold, trials
 
 SECONDS = "seconds"
+OURS = "rfrboost"
+#: the score that --plots draws fold by fold
+MAIN_SCORE = {Task.REGRESSION: "R²", Task.CLASSIFICATION: "accuracy"}
 #: the model, the fold, its scores and the seconds it took, by name
 Result = dict[str, Any]
 
 
-def evaluate(table: Source, roles: Roles, out: str | None, folds: int, settings: Settings) -> None:
-    """Fit and score every model on every fold; show means, and write all scores to ``out``."""
+def evaluate(
+    table: Source,
+    roles: Roles,
+    out: str | None,
+    folds: int,
+    settings: Settings,
+    plots: str | None = None,
+) -> None:
+    """Fit and score every model on every fold; show means, and write all scores to ``out``.
+
+    ``plots`` is a folder for figures of the scores, the out-of-fold predictions and the importances
+    of the automatic model.
+    """
     if out is not None:
         refuse_overwriting(out, table.path)
+    folder = None if plots is None else figure_folder(plots)
     training = read_training(table, roles)
     task = training.target.task
 
-    def automatic(frame: pd.DataFrame, y: np.ndarray, task: Task, seed: int) -> Any:
+    def automatic(frame: pd.DataFrame, y: np.ndarray, _: str, seed: int) -> Any:
         return estimator_for(task, replace(settings, seed=seed), False)
 
     models = {
-        "rfrboost": automatic,
+        OURS: automatic,
         "HistGradientBoosting": trees,
         LINEAR_MODEL[task]: linear,
     }
@@ -41,15 +58,58 @@ def evaluate(table: Source, roles: Roles, out: str | None, folds: int, settings:
         nullcontext() if out is None else table_writer(out) as write,
         progress("Fitting", folds * len(models), "fits") as advance,
     ):
-        results = []
-        for result in cross_validated(training, models, folds, settings.seed):
-            results.append(result)
+        labels = training.target.labels
+        done = []
+        for trial in trials(training.frame, labels, task, models, folds, settings.seed):
+            done.append(trial)
             advance(1)
+        results = [as_result(trial) for trial in done]
         if write is not None:
             write({name: np.array([r[name] for r in results]) for name in results[0]})
     if out != STANDARD:
         show(results)
         explain_averages(training.target)
+    if folder is not None:
+        draw(folder, done, training.target, roles.target)
+
+
+def figure_folder(path: str) -> Path:
+    """The folder for figures, made if it does not exist; refused before the work, not after it."""
+    if find_spec("matplotlib") is None:
+        raise CommandError(
+            "--plots needs matplotlib, which is not installed: pip install 'rfrboost[plot]'."
+        )
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise WrongUsageError(f"--plots {path} is a file; name a folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def draw(folder: Path, done: list[Trial], target: Target, name: str) -> None:
+    """Write the figures, and say where they are."""
+    from rfrboost.inspection._report import figures
+
+    ours = [trial for trial in done if trial.name == OURS]
+    main = MAIN_SCORE[target.task]
+    by_model: dict[str, list[float]] = {}
+    for trial in done:
+        by_model.setdefault(trial.name, []).append(trial.scores[main])
+    y = target.labels
+    rows = f"{len(y):,} rows, out of fold"
+    predicted = out_of_fold(ours, len(y))
+    made = {
+        "scores.png": figures.scores_figure(main, by_model),
+        "predictions.png": figures.predictions_figure(target.task, y, predicted, name, rows),
+    }
+    if all(hasattr(trial.fitted, "feature_importances_") for trial in ours):
+        shares = np.mean([trial.fitted.feature_importances_ for trial in ours], axis=0)
+        names = [str(column) for column in ours[0].fitted.feature_names_in_]
+        ordered = sorted(zip(names, shares.tolist(), strict=True), key=lambda pair: -pair[1])
+        made["importances.png"] = figures.importances_figure(dict(ordered))
+    for file, figure in made.items():
+        figure.savefig(folder / file, dpi=150)
+    say(f"Wrote {', '.join(made)} to {folder}.")
 
 
 def cross_validated(

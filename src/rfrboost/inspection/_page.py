@@ -44,9 +44,11 @@ def report(
         (``pip install 'rfrboost[parquet,plot]'``).
     """
     try:
-        from rfrboost.inspection._report.write import write_report
+        from rfrboost.inspection._report.write import report_text
     except ImportError as error:
         raise ImportError(
             "The report needs pandas and matplotlib: pip install 'rfrboost[parquet,plot]'."
         ) from error
-    return write_report(model, X, y, path, folds, random_state)
+    out = Path(path)
+    out.write_text(report_text(model, X, y, folds, random_state), encoding="utf-8")
+    return out

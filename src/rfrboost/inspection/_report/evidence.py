@@ -17,7 +17,7 @@ from sklearn.base import clone, is_classifier
 
 from rfrboost.inspection._models import column_names, table_of
 from rfrboost.inspection._report.baselines import linear, trees
-from rfrboost.inspection._report.trial import LINEAR_MODEL, Trial, trials
+from rfrboost.inspection._report.trial import LINEAR_MODEL, Trial, out_of_fold, trials
 
 #: the model that the report is about, among those that it is compared with
 OURS = "this model"
@@ -101,15 +101,6 @@ def by_score(trials_of_model: list[Trial]) -> dict[str, np.ndarray]:
     """The values of each score over folds."""
     names = trials_of_model[0].scores
     return {name: np.array([t.scores[name] for t in trials_of_model]) for name in names}
-
-
-def out_of_fold(trials_of_model: list[Trial], n_rows: int) -> np.ndarray:
-    """The predictions of all folds in the order of the rows."""
-    first = trials_of_model[0].predicted
-    predicted = np.full((n_rows, *first.shape[1:]), np.nan)
-    for trial in trials_of_model:
-        predicted[trial.rows] = trial.predicted
-    return predicted
 
 
 def covered(

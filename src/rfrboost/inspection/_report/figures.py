@@ -1,6 +1,6 @@
 """The figures of the report and of ``evaluate --plots``, made without pyplot."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def interactions_figure(display: InteractionsDisplay) -> Any:
     return figure(size, lambda ax: display.plot(10, ax))
 
 
-def scores_figure(name: str, by_model: dict[str, np.ndarray]) -> Any:
+def scores_figure(name: str, by_model: Mapping[str, Sequence[float] | np.ndarray]) -> Any:
     """The score of every fold as a point, and its mean as a line, for each model."""
 
     def draw(ax: Any) -> None:

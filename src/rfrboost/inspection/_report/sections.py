@@ -41,7 +41,7 @@ def lead(evidence: Evidence, target: str, n_given: int) -> str:
         facts.append(("AUC", f"{np.nanmean(ours['AUC']):.3f}", "held-out rows"))
     if 0.9 in evidence.coverage:
         kind = "intervals" if evidence.task == "regression" else "sets"
-        share = f"{evidence.coverage[0.9][0]:.1%}"
+        share = f"{100 * evidence.coverage[0.9][0]:.1f} %"
         facts.append((f"90 % {kind}", share, f"of held-out rows are inside 90 % {kind}"))
     facts.append(("rows", f"{n_given:,}", f"{evidence.frame.shape[1]:,} columns"))
     micro = 1e6 * evidence.predict_seconds
@@ -65,7 +65,7 @@ def scores(evidence: Evidence, folds: int) -> str:
         "with default settings; ridge regression chooses its penalty."
     )
     drawn = page.drawing(
-        figures.scores_figure(main, by_model), f"{main} on the held-out rows of each fold."
+        figures.scores_figure(main, by_model), f"The held-out rows of each fold: {main}."
     )
     return page.paragraph(text) + page.table(rows) + drawn
 
@@ -140,8 +140,8 @@ def dependence(model: Any, X: Any, shares: dict[str, float]) -> str:
     found = interactions(model, X, top[:5])
     return drawn + page.drawing(
         figures.interactions_figure(found),
-        "H of Friedman and Popescu: 0 if the effects of two columns add up, 1 if there is nothing "
-        "but interaction.",
+        "How much of the predictions is not the sum of what two columns do alone (H of Friedman "
+        "and Popescu).",
     )
 
 
@@ -183,7 +183,7 @@ def plain_value(value: Any) -> Any:
         return int(value)
     if isinstance(value, float | np.floating):
         return float(value)
-    text = str(value)
+    text = str(value).removesuffix(" 00:00:00")
     return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
 
 

@@ -81,6 +81,15 @@ def trials(
             yield Trial(name, fold, model, held_out, predicted, found, seconds)
 
 
+def out_of_fold(trials_of_model: list[Trial], n_rows: int) -> np.ndarray:
+    """The predictions of all folds in the order of the rows."""
+    first = trials_of_model[0].predicted
+    predicted = np.full((n_rows, *first.shape[1:]), np.nan)
+    for trial in trials_of_model:
+        predicted[trial.rows] = trial.predicted
+    return predicted
+
+
 def scored(
     model: Any, frame: pd.DataFrame, y: np.ndarray, every: np.ndarray, task: str
 ) -> tuple[np.ndarray, dict[str, float]]:
@@ -100,7 +109,7 @@ def scored(
 
 
 def spread_out(classes: np.ndarray, probabilities: np.ndarray, every: np.ndarray) -> np.ndarray:
-    """Probabilities (n, classes) with a column for every class; 0 for those not in training rows."""
+    """Probabilities (n, classes) with a column for every class, 0 for those not in ``classes``."""
     place = {label: k for k, label in enumerate(every.tolist())}
     chances = np.zeros((len(probabilities), len(every)))
     chances[:, [place[c] for c in classes.tolist()]] = probabilities

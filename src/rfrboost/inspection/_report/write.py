@@ -1,7 +1,5 @@
 """The report itself: what is measured, in the order in which one reads it, as one HTML file."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -13,17 +11,15 @@ from rfrboost.inspection._report.evidence import gather
 from rfrboost.inspection._report.page import page
 
 
-def write_report(
-    model: Any, X: Any, y: Any, path: str | os.PathLike[str], folds: int, seed: int
-) -> Path:
-    """Measure, make the page, and write it; see :func:`rfrboost.inspection.report`."""
+def report_text(model: Any, X: Any, y: Any, folds: int, seed: int) -> str:
+    """Measure, and make the page; see :func:`rfrboost.inspection.report`."""
     check_is_fitted(model)
     target = str(getattr(y, "name", None) or "the target")
     evidence = gather(model, X, y, folds, seed)
     stored = hasattr(model, "feature_importances_")
     shares = {str(k): v for k, v in importances(model, None if stored else X).items()}
     n_given = len(table_of(X))
-    text = page(
+    return page(
         f"A model of {target}",
         sections.lead(evidence, target, n_given),
         {
@@ -39,6 +35,3 @@ def write_report(
             "How it was made": sections.making(model, evidence, folds),
         },
     )
-    out = Path(path)
-    out.write_text(text, encoding="utf-8")
-    return out

@@ -83,21 +83,25 @@ class GroupFeatures:
 
     Batches are summed up fold by fold; each batch carries the index of its sum, None for held-out
     rows that belong to no sum. A group of several members has a sum for each fold. A member that
-    draws alone has one sum only, of all rows it is fitted on, and the rows it holds out come last.
-    Batches are computed by a ``team`` of threads but added up in their order, so that the number of
-    threads changes no bit.
+    draws alone has one sum only, of all rows it is fitted on, and the rows it holds out come last;
+    rows that it has nothing to do with are left out. ``parts`` are, for each member of the group,
+    the sums of the rows it is fitted on. Batches are computed by a ``team`` of threads but added up
+    in their order, so that the number of threads changes no bit.
     """
 
     def __init__(self, bags: Bags, group: tuple[int, ...], team: Team) -> None:
         self.team = team
+        self.n_rows = len(bags.y)
         self.n_sums = len(bags.folds)
+        self.parts = tuple(bags.fitted[k] for k in group)
         self.order: Indices | slice = slice(None)
         self.batches: list[tuple[int | None, slice]] = list(bags.batches())
         if len(group) == 1:
             train = bags.seen[group]
-            held = np.r_[bags.folds[group[0]]]
+            held = bags.holding(group[0])
             batch_rows = bags.sizes.batch_rows
             self.n_sums = 1
+            self.parts = ((0,),)
             self.order = np.concatenate([train, held])
             ends = [(0, 0, len(train)), (None, len(train), len(self.order))]
             self.batches = [
@@ -132,7 +136,7 @@ class GroupFeatures:
         return [sums[index] for index in range(self.n_sums)]
 
     def second_pass(self, features: FeatureMap, C: Array) -> Array:
-        """F·C for all rows, held-out rows included, in the order of the bags."""
+        """F·C (n, columns) in the order of the bags, for held-out rows too; 0 for rows left out."""
         moves = np.empty((len(self.x), C.shape[1]), order="F")
         C = C.astype(features.dtype)
 
@@ -142,7 +146,7 @@ class GroupFeatures:
         list(self.team(move, [s for _, s in self.batches]))
         if isinstance(self.order, slice):
             return moves
-        in_order = np.empty_like(moves)
+        in_order = np.zeros((self.n_rows, C.shape[1]), order="F")
         in_order[self.order] = moves
         return in_order
 
@@ -256,7 +260,8 @@ def fit_group_layer(
     d = raws[0].shape[2]
     columns = np.arange(len(pairs) * d).reshape(-1, len(group), d)
     columns = np.broadcast_to(columns, (len(penalties), len(group), d))
-    C, c = solve_members(sums, columns, penalties, draws.team, draws.in_single(features))
+    single = draws.in_single(features)
+    C, c = solve_members(sums, draws.rows.parts, columns, penalties, draws.team, single)
     moves = draws.rows.second_pass(features, C) + c
     layers = []
     for i, raw in enumerate(raws):
@@ -285,30 +290,32 @@ def member_residuals(bags: Bags, raw: Array, member: int, loss: Loss) -> Array:
     They are 0 for the rows that it holds out (its sums leave them out anyway).
     """
     R = -loss.gradient(raw[:, member], bags.y)
-    R[bags.folds[member]] = 0.0
+    for k in bags.held[member]:
+        R[bags.folds[k]] = 0.0
     return R
 
 
 def solve_members(
     sums: list[Moments],
+    parts: tuple[tuple[int, ...], ...],
     columns: Indices,
     penalties: tuple[float, ...],
     team: Team,
     single: bool = False,
 ) -> tuple[Array, Array]:
-    """The ridge regressions of all members, each without the sum of the fold it holds out.
+    """The ridge regressions of all members, each by the sums of the folds it is fitted on.
 
-    ``columns`` (penalties, members, d) are the columns of R that each of them is fitted to.
-    Returns C (p, penalties·members·d) and c, with columns in the same order. If there is one sum
-    only it is that of a lone member, and is used whole (and centred in place).
+    ``parts`` are the numbers of these sums for each member, and ``columns`` (penalties, members, d)
+    the columns of R that each of them is fitted to. Returns C (p, penalties·members·d) and c, with
+    columns in the same order. If there is one sum only it is that of a lone member, and is used
+    whole (and centred in place).
     """
     C = np.empty((len(sums[0].f), columns.size))
     c = np.empty(columns.size)
     fitted = np.arange(columns.size).reshape(columns.shape)
 
     def fit(member: int) -> None:
-        others = (own for k, own in enumerate(sums) if k != member)
-        moments = sums[0] if len(sums) == 1 else merged(others)
+        moments = sums[0] if len(sums) == 1 else merged(sums[k] for k in parts[member])
         moments.center()
         problems = zip(penalties, columns[:, member], fitted[:, member], strict=True)
         for penalty, r, own in problems:

@@ -45,7 +45,7 @@ def fit_local_kernels(
     If there are too few held-out rows for leaves, one kernel machine is fitted on a sample of
     centres.
     """
-    L = metrics[0]
+    L = metrics[bags.groups.index(bags.judges())]
     most = bags.sizes.most_centres
     most_rows = most if isinf(run.deadline) else affordable_rows(bags, L, rng, run)
     splits, parts = leaves_of(bags, L, most_rows, rng)
@@ -81,18 +81,20 @@ def leaves_of(bags: Bags, L: Array, most_rows: int, rng: Generator) -> tuple[Spl
     """A tree with leaves of at most ``most_rows`` rows, and the rows of each leaf.
 
     Settings are chosen in each leaf by its held-out rows. Leaves are therefore made larger, in the
-    end one leaf of all rows, while some leaf has fewer than ``Sizes.leaf_held_out_rows`` of some
-    member.
+    end one leaf of all rows, while some leaf has fewer than ``Sizes.leaf_held_out_rows`` rows that
+    some member holds out, or is fitted on.
     """
     X = bags.x[:, :-1]
-    seen = bags.seen[bags.groups[0]]
+    seen = bags.seen[bags.judges()]
+    members = [rows(k) for k in bags.members for rows in (bags.holding, bags.training)]
+    needed = [rows for rows in members if len(rows)]
     while True:
         splits = grow(X[seen], L, most_rows, rng)
         where = splits(X)
         parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
-        held_out = [np.bincount(where[bags.folds[k]], minlength=len(parts)) for k in bags.members]
+        counts = [np.bincount(where[rows], minlength=len(parts)) for rows in needed]
         present = [len(rows) > 0 for rows in parts]
-        fewest = np.min(held_out, axis=0)[present].min()
+        fewest = np.min(counts, axis=0)[present].min()
         if splits.n_leaves == 1 or fewest >= bags.sizes.leaf_held_out_rows:
             return splits, parts
         most_rows *= 2

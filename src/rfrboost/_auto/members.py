@@ -143,7 +143,9 @@ def boost_members(
         seconds = perf_counter() - began
         metrics = tuple(group.L for group in groups)
         for candidate, layer in zip(candidates, layers, strict=True):
-            candidate.add(layer, record_of(bags, candidate, layer, loss, seconds))
+            length = float(np.mean([of_group.step_length for of_group in layer]))
+            number = len(candidate.layers) + 1
+            candidate.add(layer, layer_record(bags, candidate.raw, loss, number, length, seconds))
             candidate.judge(bags, metrics)
         if run.watch is not None:
             run.watch(min(candidates, key=attrgetter("loss")).records[-1])
@@ -197,13 +199,11 @@ def constant_loss(bags: Bags, loss: Loss) -> float:
     return float(bags.w @ np.abs(loss.value(np.tile(b, (len(bags.y), 1)), bags.y)) / bags.w.sum())
 
 
-def record_of(
-    bags: Bags, candidate: Candidate, layer: tuple[GroupLayer, ...], loss: Loss, seconds: float
+def layer_record(
+    bags: Bags, raw: Array, loss: Loss, number: int, step_length: float, seconds: float
 ) -> LayerRecord:
-    """The record of a layer just fitted: loss and gradient on held-out rows, mean step length."""
+    """The record of a layer that led to predictions ``raw``: loss and gradient on held-out rows."""
     rows = bags.held_out
-    gradient = loss.gradient(bags.out_of_fold(candidate.raw), bags.y[rows])
+    gradient = loss.gradient(bags.out_of_fold(raw), bags.y[rows])
     norm = float(np.sqrt(bags.w[rows] @ np.square(gradient).sum(axis=1) / bags.w[rows].sum()))
-    length = float(np.mean([of_group.step_length for of_group in layer]))
-    mean = held_out_loss(bags, candidate.raw, loss)
-    return LayerRecord(len(candidate.layers) + 1, mean, length, norm, seconds)
+    return LayerRecord(number, held_out_loss(bags, raw, loss), step_length, norm, seconds)

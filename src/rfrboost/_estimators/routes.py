@@ -126,7 +126,9 @@ def fit_outside_memory(
     check_effects(parameters, LARGE)
     encoder: Encoder | None = None
     if parameters.prepares:
-        encoder = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))[0]
+        rng = default_rng(ENCODING_SEED)
+        categorical = parameters.categorical_features
+        encoder = fit_encoder(X, y, w, request.task, rng, None, categorical)[0]
     source = reader(encoder, HeldOutRows(first_look.n_rows))
     with opened_chunks(source) as chunks:
         return fit_large(request, problem_of_chunks(request, chunks, source))
@@ -137,7 +139,7 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
     parameters = resolved(request.parameters, SINGLE, request.task)
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
-    scale = problem.targets.scale.scale
+    scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history = [] if problem.resumed is None else former_history(request)
     watch = watcher(request, problem, history, recipe.n_layers)
@@ -153,7 +155,7 @@ def fit_large(request: Request, problem: Problem) -> Fitted:
     parameters = one_family(resolved(request.parameters, LARGE, request.task))
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
-    scale = problem.targets.scale.scale
+    scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history: list[dict[str, float]] = []
     watch = watcher(request, problem, history, recipe.n_layers)
@@ -183,16 +185,16 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     parameters = resolved(request.parameters, ENSEMBLE, request.task)
     seed = seed_for(request, problem)
     loss = problem.loss
-    scale = problem.targets.scale.scale
+    scale = problem.targets.scale.unit
     n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
-    watch = watcher(request, problem, [], plan.n_layers)
+    watch = watcher(request, problem, [], plan.n_layers, ensemble=True)
     deadline = np.inf if plan.max_seconds is None else perf_counter() + plan.max_seconds
-    fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, plan, watch)
+    fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, arrays.splits, plan, watch)
     # The layers kept under the best penalty of each boosted family; layers tried later are left
     # out.
-    history = [asdict(in_units_of_y(record, problem)) for record in fit.rounds]
+    history = [asdict(in_units_of_y(record, problem, ensemble=True)) for record in fit.rounds]
     fitted = fitted_ensemble(
         fit,
         loss,
@@ -223,7 +225,11 @@ def former_history(request: Request) -> list[dict[str, float]]:
 
 
 def watcher(
-    request: Request, problem: Problem, history: list[dict[str, float]], n_layers: int
+    request: Request,
+    problem: Problem,
+    history: list[dict[str, float]],
+    n_layers: int,
+    ensemble: bool = False,
 ) -> Watch:
     """A function that appends a layer's record to ``history``, and prints it if ``verbose``.
 
@@ -234,7 +240,7 @@ def watcher(
     progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
 
     def record_layer(record: LayerRecord) -> None:
-        record = in_units_of_y(record, problem)
+        record = in_units_of_y(record, problem, ensemble)
         history.append(asdict(record))
         if progress is not None:
             progress(record)
@@ -242,12 +248,19 @@ def watcher(
     return record_layer
 
 
-def in_units_of_y(record: LayerRecord, problem: Problem) -> LayerRecord:
+def in_units_of_y(record: LayerRecord, problem: Problem, ensemble: bool) -> LayerRecord:
     """The record with loss, gradient norm and step length in the units of y.
 
+    If y is s times as large, a loss of degree k is s^k times as large and its derivative in the raw
+    prediction s^(k−1) times. Φ of a single network has no unit, but its head W has that of y: the
+    functional gradient W∇l is s^k times as large, and α_t, a distance in Φ, is the same. Φ of an
+    ensemble is the prediction itself: its gradient is ∇l, and α_t times that is a change of the
+    prediction, s times as large.
+
+    If each output has a scale of its own there is no unit of y, and the units of the fit are kept.
     A number that overflows becomes the largest float.
     """
-    scale = np.float64(problem.targets.scale.scale)
+    scale = np.float64(problem.targets.scale.unit)
     degree = problem.loss.degree or 0
 
     def scaled(value: float, power: int) -> float:
@@ -257,6 +270,6 @@ def in_units_of_y(record: LayerRecord, problem: Problem) -> LayerRecord:
     return replace(
         record,
         loss=scaled(record.loss, degree),
-        gradient_norm=scaled(record.gradient_norm, degree),
-        step_length=scaled(record.step_length, degree - 2 if degree else 0),
+        gradient_norm=scaled(record.gradient_norm, degree - 1 if ensemble else degree),
+        step_length=scaled(record.step_length, 2 - degree if ensemble else 0),
     )

@@ -36,6 +36,9 @@ CANDIDATES = 128
 # Pairs closer than this, in units of a coordinate's standard deviation, count as this far apart.
 CLOSEST = 0.01
 
+# Squared distances below this share of the largest squared norm are rounding errors of equal rows.
+EQUAL = 1e-13
+
 # Rows that a scikit-learn transformer is fitted on.
 TRANSFORMER_ROWS = 8192
 
@@ -97,6 +100,17 @@ def swim_neurons(
     return DenseFeatures(np.vstack([directions.T, offsets]), activation)
 
 
+def drawn_distances(A: Array, B: Array) -> Array:
+    """‖a − b‖² of every row a of A and b of B, 0 where they are equal but for rounding.
+
+    Judged by the largest row, so that this is for rows of one draw, never for rows to predict.
+    """
+    squared = squared_distances(A, B)
+    largest = sum(np.einsum("ij,ij->i", X, X).max() for X in (A, B))
+    squared *= squared > EQUAL * largest
+    return squared
+
+
 @dataclass(frozen=True)
 class SWIM:
     """Weights from pairs of training points, equations (eqSWIMWeights) and (eqSWIMDensity).
@@ -115,14 +129,14 @@ class SWIM:
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
         half = len(Z) // 2
-        squared = squared_distances(Z[:half], Z[half:])
+        squared = drawn_distances(Z[:half], Z[half:])
         # The unit in which "close" is measured: a coordinate's standard deviation.
         closest = CLOSEST * math.sqrt(squared.mean() / (2 * Z.shape[1]))
         apart = squared > 0
         density = apart.astype(float)
         if self.pair_sampling == "gradient" and closest > 0:
             # Equation (eqSWIMDensity): ‖Δy‖ / ‖Δz‖, and 0 for rows that are equal.
-            steepness = squared_distances(Y[:half], Y[half:])
+            steepness = drawn_distances(Y[:half], Y[half:])
             steepness /= np.maximum(squared, closest**2, out=squared)
             np.sqrt(steepness, out=steepness)
             steepness *= apart

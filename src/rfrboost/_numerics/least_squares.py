@@ -15,6 +15,7 @@ determined; the rest is zero.
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -187,36 +188,43 @@ def _refined(
     return None
 
 
-def solve_kernel(K: Array, held: slice, s: float, B: Array) -> Array:
-    """X = (K' + sI)⁻¹B, where K' is a single-precision K without its rows and columns ``held``.
+def solve_kernel(K: Array, runs: list[slice], s: float, B: Array) -> Array:
+    """X = (K' + sI)⁻¹B, where K' is a single-precision K with these rows and columns only.
 
     A single-precision factor is refined, with products summed in double precision, until the
     residual is below any noise in B; where that stalls, :func:`solve` takes over. K is symmetric,
     given in full and left unchanged, because it may be too large for another copy.
     """
-    L = without(K, held)
+    L = submatrix(K, runs)
     np.einsum("ii->i", L)[...] += np.float32(s)
     positive = potrf(L)
 
     def times(X: Array) -> Array:
-        zeros = np.zeros((held.stop - held.start, X.shape[1]))
-        whole = np.vstack([X[: held.start], zeros, X[held.start :]])
+        whole = np.zeros((len(K), X.shape[1]))
+        for run, to in places(runs):
+            whole[run] = X[to]
         moved = in_double(K, whole)
-        return np.vstack([moved[: held.start], moved[held.stop :]])
+        return np.vstack([moved[run] for run in runs])
 
     X = _refined(L, times, s, B, KERNEL_REFINED) if positive else None
-    return X if X is not None else solve(without(K, held).astype(float), s, B)
+    return X if X is not None else solve(submatrix(K, runs).astype(float), s, B)
 
 
-def without(K: Array, held: slice) -> Array:
-    """A copy of a symmetric matrix without some rows and columns, in Fortran order."""
+def submatrix(K: Array, runs: list[slice]) -> Array:
+    """A copy of some rows and columns of a symmetric matrix, in Fortran order."""
     K = K if K.flags.f_contiguous else K.T
-    a, b, n = held.start, held.stop, len(K)
-    A = np.empty((n - b + a, n - b + a), K.dtype, order="F")
-    for columns, to in ((slice(0, a), slice(0, a)), (slice(b, n), slice(a, None))):
-        A[:a, to] = K[:a, columns]
-        A[a:, to] = K[b:, columns]
+    n = sum(run.stop - run.start for run in runs)
+    A = np.empty((n, n), K.dtype, order="F")
+    for columns, to in places(runs):
+        for rows, own in places(runs):
+            A[own, to] = K[rows, columns]
     return A
+
+
+def places(runs: list[slice]) -> list[tuple[slice, slice]]:
+    """Runs of rows, and their places among the rows of all runs."""
+    stops = accumulate(run.stop - run.start for run in runs)
+    return [(run, slice(b - run.stop + run.start, b)) for run, b in zip(runs, stops, strict=True)]
 
 
 def in_double(K: Array, X: Array) -> Array:

@@ -15,7 +15,7 @@ from rfrboost.cli.predict import load_predictor
 from rfrboost.cli.reading.columns import prediction_frame
 from rfrboost.cli.reading.tables import OpenTable, open_table
 from rfrboost.cli.request import Source
-from rfrboost.cli.signature import read_signature
+from rfrboost.cli.signature import Held, read_signature
 from rfrboost.inspection import importances
 
 # Characters of the longest bar.
@@ -32,7 +32,7 @@ def explain(
     signature = read_signature(model)
     with open_table(table) as opened:
         columns = signature.columns(opened.columns, opened.name)
-        blocks = frames(opened, columns, signature.kinds(columns))
+        blocks = frames(opened, columns, signature.by_name(columns))
         frame = sampled(blocks, rows, seed)
         if frame is None or len(frame) < 2:
             raise CommandError(f"{opened.name} has fewer than 2 rows, too few to explain a model.")
@@ -63,11 +63,11 @@ def show(names: np.ndarray, shares: np.ndarray) -> None:
     show_table(["column", "share", ""], rows)
 
 
-def frames(table: OpenTable, columns: list[str], kinds: dict[str, str]) -> Iterator[pd.DataFrame]:
+def frames(table: OpenTable, columns: list[str], held: dict[str, Held]) -> Iterator[pd.DataFrame]:
     """The blocks of a table as data frames."""
     before = 0
     for block in table.blocks(columns):
-        yield prediction_frame(block, kinds, before)
+        yield prediction_frame(block, held, before)
         before += block.num_rows
 
 

@@ -1,4 +1,4 @@
-"""``rfrboost report``: one page about a model and a table, as :func:`rfrboost.inspection.report`."""
+"""``rfrboost report``: one page about a model and a table (:func:`rfrboost.inspection.report`)."""
 
 import pandas as pd
 from sklearn.base import is_classifier

@@ -1,6 +1,7 @@
 """The sections of the report: from what was measured to HTML."""
 
 import platform
+from dataclasses import asdict
 from datetime import date
 from typing import Any
 
@@ -191,7 +192,11 @@ def columns(model: Any, evidence: Evidence, shares: dict[str, float]) -> str:
     """What is in the columns: as the fit reports it, or as the rows at hand say."""
     reported = getattr(model, "column_report_", None)
     if reported is not None:
-        rows = [{k: plain_value(v) for k, v in dict(record).items()} for record in reported]
+        rows = [
+            {k: plain_value(v) for k, v in asdict(record).items()}
+            | {"share": round(shares.get(str(record.name), 0.0), 4)}
+            for record in reported
+        ]
         return page.paragraph("As the fit has read them.") + page.table(rows)
     rows = [
         described(evidence.frame[name]) | {"share": round(shares.get(str(name), 0.0), 4)}

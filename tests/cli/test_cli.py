@@ -15,8 +15,8 @@ from sklearn import metrics
 import rfrboost as library
 import rfrboost.inspection as inspection
 from rfrboost._model.losses import loss_names
-from rfrboost.cli.evaluate import class_scores
 from rfrboost.cli.request import LossName
+from rfrboost.inspection._report.trial import class_scores
 
 CLI = Path(library.__file__).with_name("cli")
 COMMANDS = ("fit", "predict", "evaluate", "explain", "info", "demo")

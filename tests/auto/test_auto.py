@@ -111,7 +111,6 @@ def plan_for(name, sizes):
         bumps=True,
         trees=True,
         learns_metric=True,
-        max_seconds=None,
         seed=0,
         sizes=sizes,
     )

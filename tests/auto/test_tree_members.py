@@ -21,6 +21,7 @@ from rfrboost._auto.trees import (
     Forest,
     binned_rows,
     borders_between,
+    drawn_rows,
     explained_by,
     fit_trees,
     grow,
@@ -84,54 +85,60 @@ def test_borders_do_not_see_validation_rows():
 # --- questions ----------------------------------------------------------------------------------
 
 
-def explained_by_hand(bins, targets, leaf, column, border):
+def explained_by_hand(bins, targets, copies, leaf, column, border):
     right = bins[column] > border
     total = 0.0
     for number, side in combinations(np.unique(leaf), (False, True)):
-        own = targets[(leaf == number) & (right == side)]
-        total += (own.sum(axis=0) ** 2).sum() / (len(own) + LEAF_PENALTY)
+        own = (leaf == number) & (right == side)
+        total += (copies[own] @ targets[own]) ** 2 / (copies[own].sum() + LEAF_PENALTY)
     return total
 
 
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_each_level_takes_the_question_that_explains_most(outputs):
-    rng = default_rng(3)
+def some_bins(n, seed=3):
+    rng = default_rng(seed)
     counts = np.array([4, 2, 7])
-    bins = np.array([rng.integers(0, count, 80) for count in counts])
-    targets = rng.standard_normal((80, outputs))
-    places, cuts, gains = grow(bins, counts, targets)
+    bins = np.array([rng.integers(0, count, n) for count in counts])
+    return bins, counts, rng.standard_normal(n), rng.integers(1, 4, n).astype(float)
+
+
+def test_each_level_takes_the_question_that_explains_most():
+    bins, counts, targets, copies = some_bins(80)
+    places, cuts, gains = grow(bins, counts, targets, copies)
     leaf = np.zeros(80, int)
     before = 0.0
     for level in range(HEIGHT):
         every = {
-            (c, b): explained_by_hand(bins, targets, leaf, c, b)
+            (c, b): explained_by_hand(bins, targets, copies, leaf, c, b)
             for c in range(3)
             for b in range(counts[c] - 1)
         }
-        best = max(every.values())
         taken = every[places[level], cuts[level]]
-        assert taken == pytest.approx(best, rel=1e-6)
+        assert taken == pytest.approx(max(every.values()), rel=1e-6)
         assert gains[level] == pytest.approx(max(taken - before, 0), rel=1e-3, abs=1e-6)
         before = taken
         leaf = 2 * leaf + (bins[places[level]] > cuts[level])
 
 
 def test_packed_sums_are_exact():
-    rng = default_rng(0)
-    n = 5000
-    counts = np.array([3, 5])
-    bins = np.array([rng.integers(0, count, n) for count in counts])
-    targets = rng.standard_normal((n, 1)) * 1e-200
-    packed, units = packed_targets(targets, 2)
+    bins, counts, targets, copies = some_bins(5000)
+    packed, unit = packed_targets(targets * 1e-200, copies)
     ends = np.cumsum(counts)
-    where = (bins + (ends - counts)[:, None]).ravel()
-    found = explained_by(where, packed, units, ends - counts, ends, int(ends[-1]))
-    leaf = np.zeros(n, int)
-    whole = np.rint(targets / units[0])
-    for c in range(2):
+    starts = ends - counts
+    cells = (bins + starts[:, None]).ravel()
+    sums = np.bincount(cells, np.tile(packed, 3)).reshape(1, -1)
+    found = explained_by(sums, starts, ends)
+    whole = np.rint(targets * 1e-200 / unit)
+    for c in range(3):
         for b in range(counts[c] - 1):
-            exact = explained_by_hand(bins, whole, leaf, c, b) * units[0] ** 2
-            assert found[ends[c] - counts[c] + b] == pytest.approx(exact, rel=1e-12)
+            exact = explained_by_hand(bins, whole, copies, np.zeros(5000, int), c, b)
+            assert found[starts[c] + b] == pytest.approx(exact, rel=1e-12)
+
+
+def test_rows_are_drawn_by_weight():
+    w = np.array([0.0, 1.0, 3.0, 0.0, 6.0])
+    rows, copies = drawn_rows(w, 100_000, default_rng(0))
+    np.testing.assert_array_equal(rows, [1, 2, 4])
+    np.testing.assert_allclose(copies / copies.sum(), [0.1, 0.3, 0.6], atol=0.01)
 
 
 def test_columns_that_explained_much_are_asked_about_more_often():

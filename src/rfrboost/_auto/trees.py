@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 
 from rfrboost._auto.bags import Bags
 from rfrboost._auto.layer import step_length
-from rfrboost._auto.members import Run, held_out_loss
+from rfrboost._auto.members import Run, held_out_loss, layer_record
 from rfrboost._model.history import LayerRecord
 from rfrboost._model.losses import Loss
 from rfrboost._model.trees import Trees
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
+from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._paper.stopping import Stopping
 from rfrboost._typing import Array, Indices
 
@@ -37,27 +38,24 @@ from rfrboost._typing import Array, Indices
 Bins = NDArray[np.uint8]
 
 # Trees that a member grows between two looks at its held-out rows.
-LAYER_TREES = 10
+LAYER_TREES = 20
 
 # Questions of a tree, so that it has 64 leaves.
 HEIGHT = 6
 
 # The share of its fit that a tree moves the predictions by.
-LEARNING_RATE = 0.25
+LEARNING_RATE = 0.12
 
 # Bins of a column. Borders between them are the only thresholds that trees may ask for.
 BINS = 32
 
 # Columns that a tree may ask about: half of them by what they explained so far.
-TREE_COLUMNS = 24
+TREE_COLUMNS = 16
 
-# Rows whose residuals decide about the questions of a tree: a share of all, up to a number from
-# which on more rows hardly change the answer.
+# Rows that are drawn, with replacement, to decide about the questions of a tree: a share of all, up
+# to a number from which on more rows hardly change the answer.
 GROWING_SHARE = 0.8
 MOST_GROWING_ROWS = 20_000
-
-# Outputs whose residuals decide; of more outputs, so many random mixtures.
-MIXTURES = 2
 
 # Ridge penalty of a leaf's value, in rows of the average curvature at the start.
 LEAF_PENALTY = 1.0
@@ -105,9 +103,12 @@ def fit_trees(
 ) -> TreesFit | None:
     """Grow trees for all members from predictions ``start`` (members, d), layer by layer.
 
-    None if no layer lowers the held-out loss. At least one layer is tried, even after the deadline.
+    None if no layer lowers the held-out loss before the deadline.
     """
-    binned = binned_rows(bags)
+    try:
+        binned = binned_rows(bags, run.deadline)
+    except OutOfTimeError:
+        return None
     if binned.counts.max(initial=1) == 1:
         return None
     n = len(bags.y)
@@ -126,13 +127,14 @@ def fit_trees(
         began = perf_counter()
         list(run.team(lambda forest: grow_layer(bags, binned, forest, loss, penalty), forests))
         raw = np.stack([forest.raw for forest in forests], axis=1)
-        mean = held_out_loss(bags, raw, loss)
-        records.append(LayerRecord(layer, mean, 1.0, 0.0, perf_counter() - began))
+        records.append(layer_record(bags, raw, loss, layer, 1.0, perf_counter() - began))
+        mean = records[-1].loss
         if run.watch is not None:
             run.watch(records[-1])
         if stopping.improves(mean, layer):
             best = bags.out_of_fold(raw)
-        if stopping.stalled(layer) or mean <= enough or perf_counter() >= run.deadline:
+        now = perf_counter()
+        if stopping.stalled(layer) or mean <= enough or 2 * now - began >= run.deadline:
             break
     if stopping.best_layers == 0:
         return None
@@ -161,16 +163,21 @@ def trees_of(forests: list[Forest], binned: Binned, kept: int) -> Trees:
 # Bins
 
 
-def binned_rows(bags: Bags) -> Binned:
-    """All rows in bins, whose borders are those of the rows that members are fitted on."""
+def binned_rows(bags: Bags, deadline: float = np.inf) -> Binned:
+    """All rows in bins, whose borders are those of the rows that members are fitted on.
+
+    Raises :class:`OutOfTimeError` at the first column after the deadline.
+    """
     X = bags.x[:, :-1]
-    lone = len(bags.members) == 1
-    fitted = X[bags.training(bags.members[0])] if lone else X
-    borders = tuple(borders_between(column) for column in fitted.T)
+    fitted = np.unique(np.concatenate(list(bags.seen.values())))
+    borders = []
     bins = np.empty((X.shape[1], len(X)), np.uint8)
-    for j, own in enumerate(borders):
-        bins[j] = np.searchsorted(own, X[:, j], side="left")
-    return Binned(bins, borders, np.array([len(own) + 1 for own in borders]))
+    for j, column in enumerate(X.T):
+        if perf_counter() >= deadline:
+            raise OutOfTimeError
+        borders.append(borders_between(column[fitted]))
+        bins[j] = np.searchsorted(borders[j], column, side="left")
+    return Binned(bins, tuple(borders), np.array([len(own) + 1 for own in borders]))
 
 
 def borders_between(column: Array) -> Array:
@@ -217,20 +224,30 @@ def draw_questions(
 ) -> tuple[Indices, Indices]:
     """The questions of a tree, as columns and numbers of borders, for these residuals (n, d).
 
-    Rows are drawn in proportion to their weights; after that each of them counts once.
+    Of several outputs a random mixture decides, another one for every tree.
     """
     rng = forest.rng
     size = min(int(np.ceil(GROWING_SHARE * len(train))), MOST_GROWING_ROWS)
-    rows = bags.draw(train, size, rng)
+    places, copies = drawn_rows(bags.w[train], size, rng)
+    rows = train[places]
     targets = residuals[rows]
-    if targets.shape[1] > MIXTURES:
-        targets = product(targets, rng.standard_normal((targets.shape[1], MIXTURES)))
+    if targets.shape[1] > 1:
+        targets = product(targets, rng.standard_normal((targets.shape[1], 1)))
     chosen = tree_columns(binned.counts, forest.explained, rng)
-    bins = binned.bins[chosen][:, rows]
-    places, cuts, gains = grow(bins, binned.counts[chosen], targets)
+    bins = binned.bins[chosen].take(rows, axis=1)
+    places, cuts, gains = grow(bins, binned.counts[chosen], targets[:, 0], copies)
     columns = chosen[places]
     np.add.at(forest.explained, columns, gains)
     return columns, cuts
+
+
+def drawn_rows(w: Array, size: int, rng: Generator) -> tuple[Indices, Array]:
+    """Draw rows with replacement, in proportion to weight: those drawn, and how often each was."""
+    cumulative = np.cumsum(w)
+    drawn = np.searchsorted(cumulative, np.sort(rng.random(size)) * cumulative[-1], side="right")
+    copies = np.bincount(np.minimum(drawn, len(w) - 1))
+    rows = np.flatnonzero(copies)
+    return rows, copies[rows].astype(float)
 
 
 def tree_columns(counts: Indices, explained: Array, rng: Generator) -> Indices:
@@ -248,83 +265,72 @@ def tree_columns(counts: Indices, explained: Array, rng: Generator) -> Indices:
     return np.sort(varying[np.argpartition(-keys, TREE_COLUMNS)[:TREE_COLUMNS]])
 
 
-def grow(bins: Bins, counts: Indices, targets: Array) -> tuple[Indices, Indices, Array]:
-    """The questions that explain most of the targets (n, s), level by level.
+def grow(
+    bins: Bins, counts: Indices, targets: Array, copies: Array
+) -> tuple[Indices, Indices, Array]:
+    """The questions that explain most of the targets (n,), level by level.
 
-    ``bins`` (c, n) are the bins of the columns that may be asked about, and ``counts`` (c,) says
-    how many bins each of them has. A level takes the question for which Σ S²/(N + λ) is largest,
-    the sum over all leaves with their sums of targets S and numbers of rows N. Returns for every
-    level the place of its column, its border, and how much larger it made that sum.
+    ``bins`` (c, n) are the bins of the columns that may be asked about, ``counts`` (c,) says how
+    many bins each of them has, and ``copies`` (n,) how often each row counts. A level takes the
+    question for which Σ S²/(N + λ) is largest, the sum over all leaves with their sums of targets S
+    and numbers of rows N. Returns for every level the place of its column, its border, and how much
+    larger it made that sum.
     """
     ends = np.cumsum(counts)
     starts = ends - counts
     total = int(ends[-1])
     keys = bins + starts[:, None]
-    packed, units = packed_targets(targets, len(counts))
+    packed, unit = packed_targets(targets, copies)
+    packed = np.tile(packed, len(counts))
     leaf = np.zeros(bins.shape[1], np.intp)
     before = 0.0
     places = np.empty(HEIGHT, np.intp)
     cuts = np.empty(HEIGHT, np.intp)
     gains = np.empty(HEIGHT)
     for level in range(HEIGHT):
-        where = (keys + leaf * total).ravel()
-        explained = explained_by(where, packed, units, starts, ends, total << level)
+        cells = (keys + leaf * total).ravel()
+        sums = np.bincount(cells, packed, total << level).reshape(-1, total)
+        explained = explained_by(sums.astype(float, copy=False), starts, ends)
         best = int(np.argmax(explained))
         place = int(np.searchsorted(ends, best, side="right"))
         places[level] = place
         cuts[level] = best - starts[place]
-        gains[level] = max(explained[best] - before, 0.0)
+        gains[level] = max(explained[best] - before, 0.0) * unit**2
         before = float(explained[best])
         leaf = 2 * leaf + (keys[place] > best)
     return places, cuts, gains
 
 
-def packed_targets(targets: Array, n_columns: int) -> tuple[list[Array], list[float]]:
-    """The targets as whole numbers, once for each column, and the units that they are counted in.
+def packed_targets(targets: Array, copies: Array) -> tuple[Array, float]:
+    """The targets as whole numbers of a unit, with the number of rows in the upper digits.
 
-    To the first of them ``COUNT_UNIT`` is added, so that its sums count the rows too.
+    Sums of them, too, hold both: the sum of the targets and the number of the rows.
     """
-    bits = SUM_BITS - len(targets).bit_length()
-    packed = []
-    units = []
-    for j, own in enumerate(targets.T):
-        unit = float(np.abs(own).max()) / 2.0**bits or 1.0
-        whole = np.rint(own / unit)
-        packed.append(np.tile(whole + COUNT_UNIT if j == 0 else whole, n_columns))
-        units.append(unit)
-    return packed, units
+    bits = SUM_BITS - int(copies.sum()).bit_length()
+    unit = float(np.abs(targets).max()) / 2.0**bits or 1.0
+    return copies * (np.rint(targets / unit) + COUNT_UNIT), unit
 
 
-def explained_by(
-    where: Indices,
-    packed: list[Array],
-    units: list[float],
-    starts: Indices,
-    ends: Indices,
-    n_cells: int,
-) -> Array:
+def explained_by(sums: Array, starts: Indices, ends: Indices) -> Array:
     """Σ S²/(N + λ) over all leaves after each question; −1 for the last bin of a column.
 
-    ``where`` is the cell of every row and column, a bin of a column within a leaf.
+    ``sums`` (leaves, bins of all columns) are packed sums, which are changed in place. S is in
+    units of the packed targets.
     """
-    total = int(ends[-1])
-    explained = np.zeros(total)
-    below = above = np.empty(0)
-    for j, (own, unit) in enumerate(zip(packed, units, strict=True)):
-        sums = np.bincount(where, own, n_cells).reshape(-1, total)
-        of_leaf = sums[:, : ends[0]].sum(axis=1, keepdims=True)
-        # Summed up over all columns in one go, which begin anew where a leaf's sum is taken off.
-        sums[:, starts[1:]] -= of_leaf
-        left = sums.cumsum(axis=1)
-        if j == 0:
-            rows = np.rint(left / COUNT_UNIT)
-            all_rows = np.rint(of_leaf / COUNT_UNIT)
-            left -= rows * COUNT_UNIT
-            of_leaf -= all_rows * COUNT_UNIT
-            below = 1.0 / (rows + LEAF_PENALTY)
-            above = 1.0 / (all_rows - rows + LEAF_PENALTY)
-        right = of_leaf - left
-        explained += unit**2 * (left * left * below + right * right * above).sum(axis=0)
+    of_leaf = sums[:, : ends[0]].sum(axis=1, keepdims=True)
+    # Summed up over all columns in one go, beginning anew where a leaf's sum is taken off.
+    sums[:, starts[1:]] -= of_leaf
+    left = sums.cumsum(axis=1)
+    rows = np.rint(left / COUNT_UNIT)
+    all_rows = np.rint(of_leaf / COUNT_UNIT)
+    left -= rows * COUNT_UNIT
+    right = (of_leaf - all_rows * COUNT_UNIT) - left
+    left *= left
+    left /= rows + LEAF_PENALTY
+    right *= right
+    right /= (all_rows + LEAF_PENALTY) - rows
+    explained: Array = left.sum(axis=0)
+    explained += right.sum(axis=0)
     explained[ends - 1] = -1.0
     return explained
 

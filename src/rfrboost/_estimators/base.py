@@ -8,6 +8,7 @@ into a :class:`~rfrboost._estimators.fitted.Fitted`; everything else asks that o
 import os
 from contextlib import nullcontext
 from dataclasses import replace
+from time import perf_counter
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from rfrboost._estimators.routes import fit_arrays, fit_blocks
 from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._numerics.threads import threads
+from rfrboost._tables.report import ColumnReport
 from rfrboost._typing import Array
 
 # The type of a fitted attribute.
@@ -76,7 +78,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         -------
         self
         """
-        request = Request(self, self._task, self._parameters(), self._sizes, self._fitted, groups)
+        request = self._request(groups)
         n_jobs = request.parameters.n_jobs
         with nullcontext() if n_jobs is None else threads(n_jobs):
             self._fitted = self._fit(request, X, y, sample_weight, X_val, y_val)
@@ -94,6 +96,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 "sample_weight, X_val, y_val or groups."
             )
         return fit_blocks(request, X)
+
+    def _request(self, groups: Any = None) -> Request:
+        """A call of ``fit`` that begins now."""
+        parameters = self._parameters()
+        seconds = np.inf if parameters.max_seconds is None else parameters.max_seconds
+        deadline = perf_counter() + seconds
+        return Request(self, self._task, parameters, self._sizes, self._fitted, deadline, groups)
 
     def _parameters(self) -> Parameters:
         """All parameters of a fit; those that the estimator has, with its values."""
@@ -145,6 +154,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         # Explainers set this to None on copies of a model, to call it with arrays.
         fitted = self._model()
         self._fitted = replace(fitted, inputs=replace(fitted.inputs, names=names))
+
+    @property
+    def column_report_(self) -> list[ColumnReport]:
+        """What the fit found in each column and made of it, of an automatic fit."""
+        encoder = self._model().inputs.encoder
+        report = None if encoder is None else encoder.report
+        return list(self._known(report, "column_report_"))
 
     @property
     def feature_importances_(self) -> Array:
@@ -208,8 +224,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         has several outputs or more than two classes
         """
         fitted = self._model()
+        X = fitted.inputs.matched(X)
         encoded = fitted.inputs.read(self, X)
-        gradient = fitted.targets.scale.scale * input_gradient(fitted.network, encoded)
+        gradient: Array = fitted.targets.scale.scale * input_gradient(fitted.network, encoded)
         if fitted.inputs.encoder is not None:
             gradient = fitted.inputs.encoder.pull(X, gradient)
         return gradient[:, :, 0] if fitted.targets.one_output else gradient
@@ -303,6 +320,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         fitted = self._model()
         from rfrboost._export.onnx.inputs import inputs_of
 
+        X = fitted.inputs.matched(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return inputs_of(fitted.inputs).feed(X, number_type(dtype))
 

@@ -138,8 +138,8 @@ def check_classes(labels: np.ndarray, rows: Mask, problem: str) -> None:
         if len(missing):
             raise ValueError(
                 f"{problem} of the class {str(missing[0])!r}. All classes must be among the rows "
-                "each member is fitted on, and among the rows held out: use fewer splits, or a "
-                "splitter that spreads classes, such as StratifiedGroupKFold."
+                "that each member is fitted on, and among the rows held out: use fewer splits, or "
+                "a splitter that spreads classes, such as StratifiedGroupKFold."
             )
 
 
@@ -164,4 +164,12 @@ def refuse_folds() -> None:
     raise ValueError(
         "groups and cv say which rows are held out, but this fit holds out none: n_layers is a "
         "number, or there are fewer than 50 rows. Leave them out."
+    )
+
+
+def refuse_both() -> None:
+    """Validation rows leave no choice of rows to hold out."""
+    raise ValueError(
+        "X_val and y_val are the rows held out, so that groups and cv have no say in that. Pass "
+        "either validation rows, or groups or cv."
     )

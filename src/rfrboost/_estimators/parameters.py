@@ -34,6 +34,7 @@ from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler, SparseSWIM, Tr
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._paper.boost import PowerSchedule, Recipe
 from rfrboost._paper.steps import GradientStep, GreedyStep, StepRule
+from rfrboost._tables.fit import FROM_DTYPE
 
 # Upper ends far beyond use, so that products with them stay finite.
 NONNEGATIVE = Interval(Real, 0, 1e100, closed="both")
@@ -78,6 +79,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "normalize": ["boolean"],
     "metric": [StrOptions({"identity", "agop", "auto"})],
     "preprocess": [AUTO, None],
+    "categorical_features": [StrOptions({FROM_DTYPE}), "array-like"],
     "n_bags": [Interval(Integral, 1, 100, closed="both")],
     "cv": ["cv_object"],
     "max_seconds": [POSITIVE, None],
@@ -115,6 +117,7 @@ class Parameters:
     normalize: bool = False
     metric: str = "auto"
     preprocess: str | None = "auto"
+    categorical_features: Any = FROM_DTYPE
     n_bags: int = 5
     cv: Any = None
     max_seconds: float | None = None
@@ -225,6 +228,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "l2_step": {SINGLE: 1e-2, ENSEMBLE: ByTask((1e-3, 1e-6), (1e-2, 1e-4)), LARGE: 1e-4},
     "metric": {SINGLE: "identity", ENSEMBLE: "agop", LARGE: "agop"},
     "preprocess": {SINGLE: None, ENSEMBLE: "auto", LARGE: "auto"},
+    "categorical_features": {SINGLE: NO_EFFECT, ENSEMBLE: FROM_DTYPE, LARGE: FROM_DTYPE},
     "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
     "cv": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: NO_EFFECT},
     "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
@@ -267,7 +271,7 @@ def check_effects(parameters: Parameters, route: str) -> None:
     for own in fields(parameters):
         value = getattr(parameters, own.name)
         unused = DEFAULTS.get(own.name, {}).get(route) is NO_EFFECT
-        if unused and value != own.default:
+        if unused and np.any(value != own.default):
             raise ValueError(
                 f"{own.name}={value!r} has no effect in {NAMES[route]}. {REMEDIES[route]}, or "
                 f"leave {own.name}={own.default!r}."
@@ -286,6 +290,11 @@ def check_effects(parameters: Parameters, route: str) -> None:
         raise ValueError(
             f"quantile={parameters.quantile!r} has an effect with loss='quantile' only, and loss "
             f"is {parameters.loss!r}. Set loss='quantile', or leave quantile=0.5."
+        )
+    if parameters.preprocess is None and np.any(parameters.categorical_features != FROM_DTYPE):
+        raise ValueError(
+            "categorical_features has no effect with preprocess=None, which takes numbers as they "
+            "are. Leave one of the two at its default."
         )
     if parameters.initial == "identity" and parameters.initial_scale is not None:
         raise ValueError(
@@ -470,7 +479,6 @@ def plan_for(
         bumps=any(map(is_bumps, families)),
         trees=any(map(is_trees, families)),
         learns_metric=parameters.metric != "identity",
-        max_seconds=parameters.max_seconds,
         seed=seed,
         sizes=sizes,
     )

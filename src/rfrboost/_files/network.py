@@ -72,6 +72,16 @@ def rise_between_0_and_1(levels: Array) -> bool:
     return len(levels) > 0 and bool((np.diff(np.concatenate([[0.0], levels, [1.0]])) > 0).all())
 
 
+class OneOrEach:
+    """An array of positive numbers; a single one is written as a number, as format 1 has it."""
+
+    def write(self, value: Any, where: str) -> State:
+        return NumberOrVector().write(value if len(value) > 1 else float(value[0]), where)
+
+    def read(self, state: State, where: str) -> Any:
+        return frozen(np.atleast_1d(np.asarray(NumberOrVector().read(state, where), dtype=float)))
+
+
 class Metric:
     """A matrix, or the vector of its diagonal if it is diagonal."""
 
@@ -336,8 +346,8 @@ TARGET_SCALE = OneOf(
     Kind(
         "TargetScale",
         TargetScale,
-        {"shift": Numbers(1), "scale": POSITIVE_NUMBER},
-        lambda s, d: len(s.shift) in (1, d),
+        {"shift": Numbers(1), "scale": OneOrEach()},
+        lambda s, d: len(s.shift) in (1, d) and len(s.scale) in (1, d),
     ),
 )
 

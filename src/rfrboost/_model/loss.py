@@ -42,8 +42,11 @@ class Loss(ABC):
     #: k if the loss depends on raw − y alone and is s^k times as large in units s times as small
     degree: int | None = None
 
-    def in_units(self, scale: float) -> "Loss":
-        """The same loss, up to a factor, for targets divided by ``scale``."""
+    def in_units(self, scale: float | Array) -> "Loss":
+        """The same loss, up to a factor, for targets divided by ``scale``.
+
+        In an automatic fit to several outputs that is an array, one number for each of them.
+        """
         return self
 
     @abstractmethod

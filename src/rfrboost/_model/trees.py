@@ -49,12 +49,12 @@ class Trees:
     def astype(self, dtype: type[np.floating], largest_input: float) -> "Trees":
         return self
 
-    def of_members(self, some: tuple[int, ...]) -> "Trees":
-        """The trees of some members; those of all are these themselves."""
-        if len(some) == len(self.values):
+    def of_members(self, kept: tuple[int, ...]) -> "Trees":
+        """The trees of some of the members, with d features for each of these."""
+        if kept == tuple(range(len(self.values))):
             return self
-        own = list(some)
-        columns: Indices = self.columns[own]
+        own = list(kept)
+        columns = self.columns[own]
         columns.flags.writeable = False
         return Trees(columns, frozen(self.thresholds[own]), frozen(self.values[own]))
 

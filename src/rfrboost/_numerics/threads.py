@@ -30,6 +30,11 @@ from threadpoolctl import LibController, ThreadpoolController
 # have been made only once all results have been taken, as ``list(team(function, items))`` does.
 Team = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
+
+class OutOfTimeError(Exception):
+    """The time limit of a fit passes before what was begun can be completed."""
+
+
 # Just below 32 MB, the largest freed block that glibc counts.
 KEPT_HEAP_BYTES = 2**25 - 2**16
 

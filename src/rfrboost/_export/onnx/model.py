@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import ModelProto
 
-from rfrboost._estimators.fitted import ClassTargets, Fitted, TargetScale
+from rfrboost._estimators.fitted import ClassTargets, Fitted, NumberTargets
 from rfrboost._export.onnx.columns import Columns, encoded
 from rfrboost._export.onnx.graph import FLOAT, LONG, TEXT, Graph, Value, row
 from rfrboost._export.onnx.inputs import inputs_of
@@ -29,7 +29,7 @@ def onnx_model(fitted: Fitted, name: str, dtype: np.dtype) -> ModelProto:
     if isinstance(fitted.targets, ClassTargets):
         write_classes(graph, fitted.targets.classes, predicted)
     else:
-        write_numbers(graph, fitted.targets.scale, fitted.n_outputs, predicted)
+        write_numbers(graph, fitted.targets, fitted.n_outputs, predicted)
     return graph.model(name, __version__)
 
 
@@ -64,8 +64,12 @@ LINKS: dict[Link, Callable[[Graph, Value], Value]] = {
 }
 
 
-def write_numbers(graph: Graph, scale: TargetScale, n_outputs: int, predicted: Value) -> None:
-    """One output, ``variable``, in the units of y."""
+def write_numbers(graph: Graph, targets: NumberTargets, n_outputs: int, predicted: Value) -> None:
+    """One output, ``variable``, in the units of y and within the bounds of predictions."""
+    scale = targets.scale
+    if targets.bounds is not None:
+        low, high = map(row, targets.bounds)
+        predicted = graph.op("Min", graph.op("Max", predicted, low), high)
     y = graph.op("Add", graph.op("Mul", predicted, row(scale.scale)), row(scale.shift))
     graph.output(graph.cast(y, FLOAT), "variable", n_outputs)
 

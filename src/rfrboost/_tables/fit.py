@@ -205,12 +205,11 @@ def fit_present(
     if draft.spelled:
         table = table.spelled(draft.spelled)
     draft.add(*fit_numbers(table, [j for j, kind in kinds.items() if kind == NUMBERS], w))
+    for j in (j for j, kind in kinds.items() if kind == DATES):
+        draft.add(*fit_dates(table, j, w))
     many: dict[int, list[str | None]] = {}
-    for j, kind in kinds.items():
-        if kind == DATES:
-            draft.add(*fit_dates(table, j, w))
-        if kind == LEVELS:
-            many |= fit_levels(draft, table, j, w, j in forced)
+    for j in (j for j, kind in kinds.items() if kind == LEVELS):
+        many |= fit_levels(draft, table, j, w, j in forced)
     varies = bool(draft.columns or many)
     if not varies:
         # A model needs at least one column.

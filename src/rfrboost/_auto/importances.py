@@ -73,7 +73,7 @@ def importances(
 
     chances = None if w is None else w[order] / w.sum()
     shares = column_shares(recombined, len(X), len(used), rng, same_unit, chances, deadline)
-    return np.bincount(used, shares)
+    return np.bincount(used, shares).astype(float)
 
 
 def column_shares(

@@ -4,9 +4,9 @@ A table is one parquet file, ``<folder>/<task>/<id>_<name>.parquet``, whose last
 the label ``target``. The tables are not part of the repository; ``experiments/tables.csv`` lists
 the id, name, task and shape of each, and a file of another shape is refused. Further public tables,
 which the paper does not have, are listed in ``experiments/further_tables.csv`` under numbers of
-our own; their files are ``<task>/<name>.parquet`` in a folder that ``--data`` names. Without a data folder
-the tables are fetched by OpenML's client and kept in the layout of a data folder, so that all later
-steps are the same.
+our own; their files are ``<task>/<name>.parquet`` in a folder that ``--data`` names. Without a data
+folder the paper's tables are fetched by OpenML's client and kept in the layout of a data folder, so
+that all later steps are the same.
 """
 
 import csv

@@ -27,6 +27,7 @@ from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network, centered
 from rfrboost._model.samplers import Columns, Sampler
+from rfrboost._numerics.arrays import coarse
 from rfrboost._numerics.blas import product
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._numerics.threads import keep_freed_memory, team
@@ -101,7 +102,7 @@ def fit_auto(
     keep_freed_memory()
     began = perf_counter()
     rng = default_rng(SeedSequence(plan.seed))
-    mean = np.average(X, axis=0, weights=w)
+    mean = coarse(np.average(X, axis=0, weights=w), np.ptp(X, axis=0))
     x = centered(X, mean)
     if validation is None:
         bags = bag(x, y, w, plan.n_bags, plan.strata, rng, plan.sizes)

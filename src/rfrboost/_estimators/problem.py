@@ -46,7 +46,7 @@ from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
-from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.arrays import coarse, frozen
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
     NEGLIGIBLE_WEIGHT,
@@ -379,7 +379,8 @@ def target_scale(chunks: Chunks, apart: bool) -> TargetScale:
     largest = largest_of(np.maximum(facts.y_high, -facts.y_low))
     largest[largest == 0] = 1.0
     total, weight = chunks.total(power_sums, 0.0, largest, 1).values
-    shift = largest * (total / weight)
+    with np.errstate(over="ignore"):
+        shift = coarse(largest * (total / weight), facts.y_high - facts.y_low)
     spread = largest_of(np.maximum(facts.y_high - shift, shift - facts.y_low))
     varies = spread > 0
     if not varies.any():

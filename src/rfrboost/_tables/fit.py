@@ -8,6 +8,7 @@ not vary are left out. What is learned about each column is in
 """
 
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +27,13 @@ from rfrboost._tables.statistics import (
     fit_targets,
 )
 from rfrboost._tables.table import DATES, LEVELS, NOTHING, NUMBERS, Table, read_table
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array
 
 # Folds for the target encodings of training rows.
 N_FOLDS = 5
+
+# In units of the mean weight. A sum of multiples of it is exact up to 10⁸ rows.
+WEIGHT_STEP = 2.0**-26
 
 
 def fit_encoder(
@@ -124,8 +128,14 @@ def columns_by_kind(table: Table) -> dict[str, list[int]]:
 
 
 def counts(w: Array | None) -> Array | None:
-    """Weights as numbers of rows: whole numbers unchanged, others divided by their mean."""
-    return w if w is None or (w == np.floor(w)).all() else w / w.mean()
+    """Weights as numbers of rows: whole numbers unchanged, others divided by their mean.
+
+    The latter are rounded to multiples of WEIGHT_STEP, whose sums are exact in every order of rows.
+    """
+    if w is None or (w == np.floor(w)).all():
+        return w
+    steps = np.round(w / (fsum(w) / len(w)) / WEIGHT_STEP)
+    return np.maximum(steps, 1.0) * WEIGHT_STEP
 
 
 # Target encodings of columns with many levels
@@ -145,24 +155,23 @@ def add_targets(
     ``many`` has these columns and their levels, ``encoded`` (n, D) the other columns encoded.
     """
     codes = {j: level_codes(levels, table.texts(j)) for j, levels in many.items()}
-    folds = dealt(
-        np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())]), Y.values, rng
-    )
+    x = np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())])
+    # In an order that content decides, sums over rows are the same to the bit in every order of
+    # rows, and neighbours are dealt to different folds.
+    order = content_order(x, Y.values, rng)
+    values = Y.values[order]
+    weights = None if w is None else w[order]
+    folds = np.arange(len(order)) % N_FOLDS
     parts = [encoded]
     for j, levels in many.items():
-        encoder, scales = fit_targets(j, levels, codes[j], Y.values, Y.suffixes, w)
+        ordered = codes[j][order]
+        encoder, scales = fit_targets(j, levels, ordered, values, Y.suffixes, weights)
         draft.add(encoder, scales)
-        part = cross_fitted(codes[j], len(levels), Y.values, w, folds)
+        part = np.empty_like(values)
+        part[order] = cross_fitted(ordered, len(levels), values, weights, folds)
         stack(scales)(part)
         parts.append(part)
     return draft.finished(table), np.hstack(parts)
-
-
-def dealt(x: Array, Y: Array, rng: Generator) -> Indices:
-    """The fold of every row; neighbours in the order of content are in different folds."""
-    folds = np.empty(len(x), dtype=np.intp)
-    folds[content_order(x, Y, rng)] = np.arange(len(x)) % N_FOLDS
-    return folds
 
 
 def encoding_targets(y: np.ndarray, task: str, w: Array | None) -> Targets:

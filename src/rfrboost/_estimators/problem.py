@@ -64,6 +64,9 @@ from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.
 LARGEST_TARGET = 1e60
+# The range of exponents of a target's scale: down to the smallest float, so that targets of any size
+# are of size one in the fit.
+EXPONENTS = (-1074, 1000)
 # Steps in which the base-2 logarithms of several outputs' scales are rounded.
 EXPONENT_STEPS = 2.0**20
 # Deals rows out to the folds of target encodings, by their content.
@@ -406,7 +409,7 @@ def rounded_power(exponents: Array) -> Array:
     far as the order of rows could change them.
     """
     steps = 1 if len(exponents) == 1 else EXPONENT_STEPS
-    return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, -1000, 1000))
+    return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, *EXPONENTS))
 
 
 def resumed_network(

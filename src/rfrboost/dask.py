@@ -142,7 +142,7 @@ class DaskModel(NetworkEstimator):
         self
         """
         check_collections(self, X, y, sample_weight)
-        request = Request(self, self._task, self._parameters(), self._sizes, self._fitted)
+        request = self._request()
         client = self.client
         with answering(client):
             self._fitted = fit_partitions(request, Cluster(client), X, y, sample_weight)

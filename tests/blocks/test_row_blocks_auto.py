@@ -164,29 +164,40 @@ def test_a_sample_keeps_the_kind_of_table():
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.lists(st.integers(0, 300), max_size=6), st.integers(0, 2**31))
-def test_rows_are_held_out_by_their_content(sizes, seed):
+def test_rows_are_held_out_whatever_the_blocks(sizes, seed):
     rng = default_rng(seed)
-    X, y = rng.standard_normal((500, 2)), rng.standard_normal((500, 1))
-    whole, cuts = HeldOutRows(500), HeldOutRows(500)
-    fitted = whole.split(X, y, None, y)[0]
-    parts = [cuts.split(*block, None, block[1])[0] for block in cut(X, y, None, sizes)]
-    whole.close()
-    cuts.close()
-    np.testing.assert_array_equal(np.vstack(parts), fitted)
-    np.testing.assert_array_equal(cuts.X, whole.X)
-    assert len(fitted) + len(whole.X) == 500
-    assert 10 < len(whole.X) < 120
-    copies, same = HeldOutRows(500), np.repeat(y[:1], 50, 0)
-    assert len(copies.split(np.repeat(X[:1], 50, 0), same, None, same)[0]) in (0, 50)
+    X, y = rng.standard_normal((500, 2)), rng.standard_normal(500)
+    w = rng.integers(0, 2, 500).astype(float)
+    fitted, held = [], []
+    for blocks in (cut(X, y, w, sizes), [(X, y, w)]):
+        held.append(HeldOutRows(500))
+        fitted.append(np.vstack([x for x, _, _ in BlockArrays(RowBlocks(blocks), None, held[-1])]))
+    np.testing.assert_array_equal(*fitted)
+    np.testing.assert_array_equal(held[0].X, held[1].X)
+    rows = sorted(map(tuple, np.vstack([fitted[0], held[0].X])))
+    assert rows == sorted(map(tuple, X[w > 0]))
 
 
-def test_labels_found_in_another_order_are_held_out_alike():
-    """In blocks of one row, "b" is the first label; in one block, "a" is."""
-    X = default_rng(0).standard_normal((500, 2))
-    labels = np.where(np.arange(500) % 3, "a", "b")
-    held = []
-    for size in (1, 500):
-        rows = HeldOutRows(500)
-        list(ClassBlockArrays(RowBlocks.from_arrays(X, labels, block_rows=size), None, rows))
-        held.append(rows.X)
-    np.testing.assert_array_equal(*held)
+@pytest.mark.parametrize("seed", range(10))
+def test_equal_rows_are_held_out_one_by_one(seed):
+    """Of tables of 16 distinct rows, drawn or in turn, a tenth is held out, of every row."""
+    rng = default_rng(seed)
+    codes = rng.integers(0, 16, 20_000) if seed else np.arange(20_000) % 16
+    X = (codes[:, None] >> np.arange(4) & 1).astype(float)
+    held = HeldOutRows(len(X))
+    blocks = RowBlocks.from_arrays(X, X.sum(axis=1) > 2, block_rows=3000)
+    fitted = sum(len(x) for x, _, _ in ClassBlockArrays(blocks, None, held))
+    assert fitted + len(held.X) == 20_000
+    # Five standard deviations of the number of 20,000 rows, and of a sixteenth of them.
+    assert abs(len(held.X) - 2000) < 5 * 42
+    of_each = np.bincount((held.X @ [1, 2, 4, 8]).astype(int), minlength=16)
+    assert np.abs(of_each - np.bincount(codes) / 10).max() < 5 * 11
+
+
+def test_rare_events_in_many_rows():
+    """Nearly all rows are equal; the model is no worse than always saying 0."""
+    rng = default_rng(17)
+    X = (rng.random((60_000, 3)) < 0.02).astype(float)
+    y = (rng.random(60_000) < 0.02 + 0.5 * X[:, 0]).astype(int)
+    model = RFRBoostClassifier(**QUICK).fit(RowBlocks.from_arrays(X, y, block_rows=7000))
+    assert model.score(X, y) > (y == 0).mean()

@@ -15,8 +15,8 @@ from sklearn import metrics
 import rfrboost as library
 import rfrboost.inspection as inspection
 from rfrboost._model.losses import loss_names
-from rfrboost.cli.evaluate import class_scores
 from rfrboost.cli.request import LossName
+from rfrboost.inspection._report.trial import class_scores
 
 CLI = Path(library.__file__).with_name("cli")
 COMMANDS = ("fit", "predict", "evaluate", "explain", "info", "demo")
@@ -313,7 +313,7 @@ def test_explain_finds_the_columns_that_matter(place, tmp_path):
     words = ("explain", place / "t.rfrboost", place / "t.csv", "--rows", "20")
     worked(rfrboost(*words, "--out", tmp_path / "e.csv"))
     header, *rows = (tmp_path / "e.csv").read_text().splitlines()
-    assert header == "column,effect"
+    assert header == "column,share"
     assert rows[0].startswith("size,")
     assert sorted(row.split(",")[0] for row in rows) == ["day", "size", "town"]
 

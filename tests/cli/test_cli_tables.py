@@ -152,7 +152,9 @@ def test_a_stray_word_in_fit_is_reported(tmp_path):
         (["01.02.2024"], TEXT),
         (["2024-1-2"], TEXT),
         (["2024-01-31", "soon"], TEXT),
-        (["true", "False"], TEXT),
+        (["true", "False", "TRUE", "NA"], NUMBERS),
+        (["True", "False", "1"], TEXT),
+        (["True", "tRUE"], TEXT),
         (["", "NA"], TEXT),
     ],
 )
@@ -190,7 +192,8 @@ def test_one_class_is_singular(cells, words, capsys):
 
 
 def test_classes_come_back_as_they_are_written(tmp_path):
-    for labels in (["1", "2"], ["01", "02"], ["True", "False"], ["1.0", "2.0"], ["é", "ü"]):
+    truths = (["True", "False"], ["TRUE", "FALSE"], ["true", "false"])
+    for labels in (["1", "2"], ["01", "02"], ["1.0", "2.0"], ["é", "ü"], *truths):
         rows = [["x", "y"]] + [[str(k), labels[k % 2]] for k in range(24)]
         words = ("fit", "-", "--target", "y", "--task", "classification", "-o", tmp_path / "m")
         worked(rfrboost(*words, stdin=text_of(rows)))

@@ -166,6 +166,22 @@ def test_automatic_fits_of_many_rows_are_those_of_row_blocks(client, classes):
     np.testing.assert_allclose(output(model, table[list(frame)]).compute(), expected, atol=1e-9)
 
 
+def test_equal_rows_are_held_out_as_in_row_blocks(client):
+    """A table of 16 distinct rows, of which some are held out and some are fitted."""
+    rng = default_rng(0)
+    X = rng.integers(0, 2, (600, 4)).astype(float)
+    y = (rng.random(600) < 0.1 + 0.8 * X[:, 0] * X[:, 1]).astype(int)
+    w = rng.integers(0, 3, 600).astype(float)
+    model = DaskRFRBoostClassifier(n_features=(20, 20), random_state=0)
+    with_sizes(model, replace(SHORT_FITS, chunk_rows=160, gathered_rows=200))
+    streamed = local(model).fit(RowBlocks.from_arrays(X, y, w, block_rows=170))
+    model.fit(*on_dask(X, y, w, [100, 0, 350]))
+    np.testing.assert_allclose(
+        model.to_local().predict_proba(X), streamed.predict_proba(X), atol=1e-9
+    )
+    assert model.to_local().score(X, y, w) > 0.85
+
+
 def test_automatic_fits_of_few_rows_are_those_in_memory(client):
     frame, y, w = mixed_table(120)
     model = DaskRFRBoostRegressor(n_features=(20, 20), n_bags=2, random_state=0)

@@ -15,12 +15,15 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
 from block_rows import SMALL_CHUNKS, regression_rows
 from dask_workers import frame_on_dask, named, on_dask, two_workers
 from small_sizes import with_sizes
 
-from rfrboost import RFRBoostRegressor
+from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._model.samplers import SWIM
+from rfrboost._numerics.sizes import Sizes
 from rfrboost.dask import DaskRFRBoostClassifier, DaskRFRBoostRegressor
 
 SMALL = {"n_features": (20, 15), "random_state": 0}
@@ -231,6 +234,61 @@ def test_what_cannot_be_fitted_is_said_in_one_sentence(client, what, n_layers):
     with pytest.raises(ValueError, match=message):
         model.fit(X, y, w)
     assert not hasattr(model, "network_")
+
+
+def in_partition_1(collection, change):
+    """The collection with its partition 1 changed, which Dask is not told of."""
+    parts = collection.to_delayed()
+    parts[1] = dask.delayed(change)(parts[1])
+    return dd.from_delayed(parts, meta=collection._meta, verify_meta=False)
+
+
+@pytest.mark.parametrize("sizes", [SMALL_CHUNKS, Sizes(gathered_rows=200, chunk_rows=64)])
+@pytest.mark.parametrize("n_layers", [1, "auto"])
+def test_labels_that_are_text_in_one_partition(client, n_layers, sizes):
+    X, y, _ = regression_rows()
+    table = frame_on_dask(named(X).assign(y=(y > 5).astype(int)), [100, 100])
+    labels = in_partition_1(table["y"], lambda part: part.astype(str))
+    model = with_sizes(DaskRFRBoostClassifier(n_layers, **SMALL), sizes)
+    with pytest.raises(ValueError, match="y holds numbers in some rows and text in others"):
+        model.fit(table[list(named(X))], labels)
+    assert not hasattr(model, "network_")
+
+
+@pytest.mark.parametrize("sizes", [SMALL_CHUNKS, Sizes(gathered_rows=200, chunk_rows=64)])
+@pytest.mark.parametrize("words", [True, False])
+def test_text_in_one_partition_of_a_column_of_numbers(client, words, sizes):
+    X, y, _ = regression_rows()
+    frame = frame_on_dask(named(X), [100, 100])
+    change = (lambda part: part.assign(x1="oak")) if words else (lambda part: part.astype("str"))
+    model = with_sizes(DaskRFRBoostRegressor(**SMALL), sizes)
+    with pytest.raises(ValueError, match=r"Partition 1: Column 'x.' holds text .*, but numbers"):
+        model.fit(in_partition_1(frame, change), on_dask(X, y, None, [100, 100])[1])
+    assert not hasattr(model, "network_")
+
+
+@pytest.mark.parametrize("labels", [["low", "high"], [3, 7], [False, True], [0.0, 1.0]])
+def test_predictions_have_the_type_that_they_claim(client, labels):
+    X, y, _ = regression_rows()
+    # Sorted, so that partitions have one class; one has no rows, and one other types.
+    order = np.argsort(y)
+    labels = np.array(labels)[(y[order] > np.median(y)).astype(int)]
+    frame = named(X[order].round(2).astype(np.float32).astype(float)).assign(y=labels)
+    table = frame_on_dask(frame, [100, 0, 50])
+    columns = list(named(X))
+    model = with_sizes(DaskRFRBoostClassifier(1, **SMALL), SMALL_CHUNKS)
+    other = in_partition_1(table[columns], lambda part: part.astype(np.float32))
+    model.fit(other, table["y"])
+    local = with_sizes(RFRBoostClassifier(1, **SMALL), SMALL_CHUNKS).fit(frame[columns], labels)
+    expected = local.predict(frame[columns])
+    np.testing.assert_array_equal(model.to_local().predict(frame[columns]), expected)
+    lazy = model.predict(table[columns])
+    assert lazy.dtype == lazy.compute().dtype == pd.Series(labels).dtype
+    for number in range(4):
+        assert lazy.partitions[number].compute().dtype == lazy.dtype
+    assert set(model.predict_proba(table[columns]).dtypes) == {np.dtype(float)}
+    array = model.predict(table[columns].to_dask_array(lengths=True))
+    assert array.dtype == array.compute().dtype
 
 
 def test_wrong_arguments_are_refused(client):

@@ -66,6 +66,15 @@ def test_every_activation_in_both_precisions(activation, n):
     check(model, X[:ROWS].astype(np.float32), y)
 
 
+def test_every_operator_has_a_name_of_its_own():
+    """Some versions of onnxruntime refuse a model after fusing operators that have none."""
+    X, y = regression(300)
+    nodes = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y).to_onnx().graph.node
+    names = {node.name for node in nodes}
+    assert len(names) == len(nodes)
+    assert "" not in names
+
+
 def test_every_link_is_written():
     from rfrboost._export.onnx.model import LINKS
     from rfrboost._model import loss
@@ -303,3 +312,16 @@ def test_columns_are_fed_by_name():
     for wrong in (frame[["b", "a", "c"]], frame[["a", "b"]], frame.assign(d=0.0)):
         with pytest.raises(ValueError, match="feature names"):
             model.onnx_inputs(wrong)
+
+
+def test_rows_far_from_training_stay_within_bounds():
+    X, y = regression()
+    for settings in ({}, {"preprocess": None}):
+        model = RFRBoostRegressor(features=("swim",), n_bags=2, random_state=0, **settings)
+        model.fit(X, y)
+        far = 50 * X[:5]
+        predicted = model.predict(far)
+        made = session(model, "float64").run(None, model.onnx_inputs(far, dtype="float64"))[0]
+        np.testing.assert_allclose(made[:, 0], predicted, rtol=1e-5, atol=1e-5)
+    # Without preprocessing nothing but the bounds holds predictions back.
+    assert predicted.max() == pytest.approx(y.max() + 0.25 * np.ptp(y))

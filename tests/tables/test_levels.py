@@ -109,11 +109,12 @@ def test_target_encodings_of_noise_say_nothing_in_training():
 def test_a_training_row_does_not_see_its_own_target():
     rng = np.random.default_rng(0)
     codes, folds, Y = rng.integers(0, 5, 60), np.arange(60) % 5, rng.normal(size=(60, 2))
-    before = cross_fitted(codes, 5, Y, None, folds)
+    parts = [(folds == k, folds != k) for k in range(5)]
+    before = cross_fitted(codes, 5, Y, None, parts, False)
     for i in range(60):
         changed = Y.copy()
         changed[i] = 1e6
-        assert np.array_equal(cross_fitted(codes, 5, changed, None, folds)[i], before[i])
+        assert np.array_equal(cross_fitted(codes, 5, changed, None, parts, False)[i], before[i])
 
 
 def test_target_means_are_shrunk_towards_the_true_effects():

@@ -1,29 +1,27 @@
 """Rows that a large fit holds out while it reads them, and early stopping by their loss.
 
-For fits of rows that are not in memory: which rows are held out is decided row by row, from a
-row's content, so that it depends neither on the blocks that rows come in nor on their order.
+For fits of rows that are not in memory: which rows are held out is decided row by row, by a random
+number that belongs to a row's place among all rows, so that it does not depend on the blocks that
+rows come in. Equal rows are decided on apart: tables of few columns have many of them, and would
+otherwise hold out nearly all rows of a class, or none.
 """
 
 from time import perf_counter
 
 import numpy as np
-from numpy.random import default_rng
 
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network, centered
-from rfrboost._numerics.arrays import hashed, projection
+from rfrboost._numerics.arrays import hashed
 from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._paper.stopping import FEWEST_LAYERS, Stopping
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Indices
 
 # The share of the rows that is held out, and about how many rows at most: the mean loss of 10,000
 # rows has a standard error of one percent of the standard deviation of a single row's loss, and
 # they fit into memory.
 SHARE = 0.1
 MOST_ROWS = 10_000
-# The seed of the projection that decides, by a row's content, whether it is held out. It is fixed,
-# so that models of all seeds are stopped by the same rows.
-SEED = 0
 
 
 class HeldOutRows:
@@ -44,15 +42,14 @@ class HeldOutRows:
         self._parts: list[tuple[Array, Array, Array]] = []
 
     def split(
-        self, X: Array, y: Array, w: Array | None, target_code: Array
+        self, X: Array, y: Array, w: Array | None, places: Indices
     ) -> tuple[Array, Array, Array | None]:
         """The rows of a block to fit; the others are kept until the first reading is complete.
 
-        ``target_code`` are numbers (m, k) computed from a row's target alone; X and these are
-        hashed together.
+        ``places`` (m,) are the places of the block's rows among all rows. No seed goes into this,
+        so that models of all seeds are stopped by the same rows.
         """
-        direction = default_rng(SEED).standard_normal(X.shape[1] + target_code.shape[1])
-        held = hashed(projection(np.hstack([X, target_code]), direction)) < self.share
+        held = hashed(places + 1.0) < self.share
         if not self.complete:
             weights = np.ones(len(y)) if w is None else w
             self._parts.append((X[held], y[held], weights[held]))
@@ -69,20 +66,24 @@ class HeldOutRows:
 class HeldOutStopping:
     """Early stopping of :func:`rfrboost._paper.boost.boost` by held-out rows, and by time.
 
-    Called with the network so far, it says whether another layer may be added. ``max_seconds``
-    counts from the making of this object, so reading the rows is not included. ``phi`` is Φ, the
-    representation, of the held-out rows; it is kept from call to call.
+    Called with the network so far, it says whether another layer may be added: one that takes as
+    long as the last must end before the ``deadline``, a reading of ``time.perf_counter``.
+    ``phi`` is Φ, the representation, of the held-out rows; it is kept from call to call.
     """
 
-    def __init__(self, held: HeldOutRows, loss: Loss, max_seconds: float | None) -> None:
+    def __init__(self, held: HeldOutRows, loss: Loss, deadline: float) -> None:
         self.held = held
         self.loss = loss
-        self.deadline = np.inf if max_seconds is None else perf_counter() + max_seconds
+        self.deadline = deadline
+        self.called: float | None = None
         self.n_layers = -1
         self.stopping = Stopping()
 
     def __call__(self, network: Network) -> bool:
-        in_time = perf_counter() < self.deadline
+        now = perf_counter()
+        last_layer = 0.0 if self.called is None else now - self.called
+        in_time = now + last_layer < self.deadline
+        self.called = now
         if not len(self.held.y):
             # No row was held out: fit FEWEST_LAYERS layers, if time allows, and keep them.
             self.stopping.best_layers = len(network.layers)

@@ -7,7 +7,6 @@ names the block that does not.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 from sklearn.utils import check_array
@@ -18,7 +17,9 @@ from rfrboost._blocks.held_out import HeldOutRows
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._tables.encoder import Encoder, differences
 from rfrboost._tables.table import is_missing
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Mask
+
+MIXED_LABELS = "y holds numbers in some rows and text in others: make all labels one type."
 
 
 def names_of(X: Any) -> list[str] | None:
@@ -70,12 +71,24 @@ class BlockArrays:
         self.smallest_weight = np.inf
 
     def __iter__(self) -> Iterator[tuple[Array, Array, Array | None]]:
+        first = 0
         for block in self.blocks.labelled():
-            X, y, w = self.present(*self.checked(block))
-            Y = self.coded(y)
-            yield (X, Y, w) if self.held is None else self.held.split(X, Y, w, self.target_code(y))
+            yield self.to_fit(block, first)
+            first += np.shape(block.X)[0]
         if self.held is not None:
             self.held.close()
+
+    def to_fit(self, block: NamedBlock, first: int) -> tuple[Array, Array, Array | None]:
+        """The rows of a block that are fitted; ``first`` is the place of its first row among all.
+
+        The others are those of no weight, and those held out.
+        """
+        X, y, w = self.checked(block)
+        counting = self.counting(w)
+        X, Y, w = X[counting], self.coded(y[counting]), None if w is None else w[counting]
+        if self.held is None:
+            return X, Y, w
+        return self.held.split(X, Y, w, np.arange(first, first + len(y))[counting])
 
     def checked(self, block: NamedBlock) -> tuple[Array, np.ndarray, Array | None]:
         """X, y and weights of all rows of a block; errors name it."""
@@ -89,14 +102,9 @@ class BlockArrays:
             y, w = self._targets(block)
         return (y[:, 0] if self.y_is_1d and y.ndim > 1 else y), w
 
-    def present(
-        self, X: Array, y: np.ndarray, w: Array | None
-    ) -> tuple[Array, np.ndarray, Array | None]:
-        """The rows whose weight counts."""
-        if w is None:
-            return X, y, None
-        present = w > self.least_weight
-        return X[present], y[present], w[present]
+    def counting(self, w: Array | None) -> Mask | slice:
+        """Which rows weigh enough to count, as a mask (m,); all if there are no weights."""
+        return slice(None) if w is None else w > self.least_weight
 
     def _targets(self, block: NamedBlock) -> tuple[np.ndarray, Array | None]:
         """y and weights of a block, checked beside its X."""
@@ -134,10 +142,6 @@ class BlockArrays:
 
     def coded(self, y: np.ndarray) -> Array:
         """The targets of rows that count as numbers (m, k)."""
-        return y
-
-    def target_code(self, y: np.ndarray) -> Array:
-        """Numbers (m, k) computed from a row's target alone, and not from the rows before it."""
         return y
 
     def _weights(self, w: Any) -> Array:
@@ -190,7 +194,8 @@ class ClassBlockArrays(BlockArrays):
         super().__init__(blocks, encoder, held)
         self.numbers_of: dict[Any, int] = {}
         self.found: list[np.ndarray] = []
-        self.text: bool | None = None
+        #: whether labels are text, once there are any
+        self.text: set[bool] = set()
 
     def target(self, y: Any) -> np.ndarray:
         labels: np.ndarray = column_or_1d(y)
@@ -201,13 +206,14 @@ class ClassBlockArrays(BlockArrays):
             raise ValueError(
                 "y holds numbers that cannot be class labels: missing, infinite or continuous."
             )
-        if labels.dtype == object and any(map(is_missing, labels)):
+        mixed = labels.dtype == object
+        if mixed and any(map(is_missing, labels)):
             raise ValueError("y has missing labels.")
         if len(labels):
-            text = isinstance(labels[0], str)
-            if self.text not in (None, text):
-                raise ValueError("y has numbers in some blocks and text in others.")
-            self.text = text
+            kinds = {isinstance(label, str) for label in labels[: None if mixed else 1]} | self.text
+            if len(kinds) > 1:
+                raise ValueError(MIXED_LABELS)
+            self.text = kinds
         return labels
 
     def coded(self, y: np.ndarray) -> Array:
@@ -219,11 +225,6 @@ class ClassBlockArrays(BlockArrays):
             self.found.append(labels[new])
         number = np.array([self.numbers_of[label] for label in labels], float)
         return number[codes].reshape(-1, 1)
-
-    def target_code(self, y: np.ndarray) -> Array:
-        labels, codes = np.unique(y, return_inverse=True)
-        sums = [crc32(str(label).encode()) / 2.0**32 for label in labels]
-        return np.array(sums, float)[codes].reshape(-1, 1)
 
     def drop_below(self, least: float) -> None:
         super().drop_below(least)

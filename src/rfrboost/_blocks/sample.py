@@ -1,10 +1,14 @@
 """A first pass over row blocks: the number of rows, and evenly spaced rows as a sample.
 
 If the rows are few, the sample is all of them. Encoders of large tables are fitted to the sample.
+Columns must hold the same in all blocks: numbers in one and text in another would silently become
+text when the blocks are put below each other.
 """
 
 import sys
-from typing import Any
+import warnings
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -12,27 +16,33 @@ from scipy import sparse
 from rfrboost._blocks.block import rows_of
 from rfrboost._blocks.reader import BlockArrays, naming
 from rfrboost._numerics.sizes import SIZES, Sizes
+from rfrboost._tables.table import CONVERSIONS, KIND_WORDS, NOTHING, read_table
 
 
 class BlockSample:
     """The rows whose numbers are multiples of ``every``, and the number ``n_rows`` of all rows.
 
-    ``every`` is the least power of two that leaves at most ``Sizes.sampled_rows`` rows.
+    ``every`` is the least power of two that leaves at most ``Sizes.sampled_rows`` rows. Blocks
+    beyond the ``deadline``, a reading of ``time.perf_counter``, are not read.
     """
 
-    def __init__(self, source: BlockArrays, sizes: Sizes = SIZES) -> None:
+    def __init__(self, source: BlockArrays, sizes: Sizes = SIZES, deadline: float = np.inf) -> None:
         self.sizes = sizes
         self.n_rows = 0
+        self.complete = True
+        self.n_workers = 1
         self.every = 1
         self._kept: list[tuple[Any, np.ndarray, np.ndarray | None]] = []
-        kind = None
+        first = SameColumns()
         for block in source.blocks.labelled():
             y, w = source.beside(block)
-            kind = kind or kind_of(block.X)
             with naming(block):
-                if kind_of(block.X) != kind:
-                    raise TypeError(f"X is {kind_of(block.X)}, but {kind} in the first block.")
+                first.check(contents_of(block.X))
             self._add(block.X, y, w)
+            if perf_counter() >= deadline:
+                warn_of_unread(self.n_rows)
+                self.complete = False
+                break
 
     def _add(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> None:
         """Count the rows of a block, and keep some of them."""
@@ -62,6 +72,61 @@ class BlockSample:
             raise ValueError("There are no rows to fit: every block is empty.")
         X, y, w = zip(*self._kept, strict=True)
         return concatenated(X), np.concatenate(y), None if w[0] is None else np.concatenate(w)
+
+
+class Contents(NamedTuple):
+    """What a block is: the kind of its table, what errors call its columns, and their kinds.
+
+    Sparse matrices, arrays of numbers and blocks without rows name no columns.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+
+def contents_of(X: Any) -> Contents:
+    """What X of a block is."""
+    if sparse.issparse(X) or not np.shape(X)[0]:
+        return Contents(kind_of(X), (), ())
+    table = read_table(X)
+    if table.array is not None:
+        return Contents(kind_of(X), (), ())
+    columns = [table.column(j) for j in range(table.shape[1])]
+    return Contents(kind_of(X), tuple(c.label for c in columns), tuple(c.kind for c in columns))
+
+
+class SameColumns:
+    """Refuses blocks that are not like those before; columns without values agree with all."""
+
+    def __init__(self) -> None:
+        self.table = ""
+        self.kinds: dict[str, str] = {}
+
+    def check(self, found: Contents) -> None:
+        """Refuse a block of another kind of table, or with a column of another kind."""
+        self.table = self.table or found.table
+        if found.table != self.table:
+            raise ValueError(f"X is {found.table}, but {self.table} in the first block.")
+        for column, kind in zip(found.columns, found.kinds, strict=True):
+            known = self.kinds.setdefault(column, kind)
+            if NOTHING in (kind, known):
+                self.kinds[column] = known if kind == NOTHING else kind
+            elif kind != known:
+                raise ValueError(
+                    f"{column} holds {KIND_WORDS[kind]}, but {KIND_WORDS[known]} in the blocks "
+                    f"before: {CONVERSIONS.get(known, 'make it one type in all of them')}."
+                )
+
+
+def warn_of_unread(n_rows: int) -> None:
+    """Tell the user that a time limit ends the reading of blocks."""
+    warnings.warn(
+        f"max_seconds is too short to read all blocks: the model is fitted on the first {n_rows:,} "
+        "rows. Allow more time to fit them all.",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def library_of(frame: Any) -> str:

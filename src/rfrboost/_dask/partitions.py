@@ -9,8 +9,8 @@ from dask.base import is_dask_collection
 from dask.delayed import Delayed, delayed
 
 from rfrboost._blocks.block import NamedBlock, rows_of
-from rfrboost._blocks.reader import BlockArrays
-from rfrboost._blocks.sample import concatenated
+from rfrboost._blocks.reader import MIXED_LABELS, BlockArrays, ClassBlockArrays, naming
+from rfrboost._blocks.sample import SameColumns, concatenated, contents_of
 from rfrboost._dask.cluster import Call, Cluster, Futures
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._rows.chunks import Sums
@@ -81,9 +81,13 @@ class Partitions:
         ]
         client: Any = cluster.client
         self.blocks: Futures = client.compute(blocks)
-        counted = cluster.map(applied, Call(counts_of, ()), self.blocks)
-        lengths, self.largest_weight = cluster.total(counted).values
+        counted = cluster.map(applied, Call(counts_of, (reader,)), self.blocks)
+        lengths, self.largest_weight, labels = cluster.total(counted).values
+        if len(labels) > 1:
+            raise ValueError(MIXED_LABELS)
         self.n_rows = sum(lengths)
+        self.complete = True
+        self.n_workers = len(client.nthreads())
         self.firsts = np.cumsum([0, *lengths[:-1]]).tolist()
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
@@ -96,7 +100,11 @@ class Partitions:
             every *= 2
         call = Call(every_nth_row, (every, self.reader))
         parts = self.cluster.map(applied, call, self.blocks, self.firsts)
-        X, y, w = self.cluster.total(parts).values
+        X, y, w, contents = self.cluster.total(parts).values
+        first = SameColumns()
+        for block, found in contents:
+            with naming(block):
+                first.check(found)
         if not X:
             raise ValueError("There are no rows to fit: every partition is empty.")
         weights = None if w[0] is None else np.concatenate(w)
@@ -109,24 +117,32 @@ def applied(call: Call, piece: Any, *more: Any) -> Any:
 
 
 class Counts(Sums):
-    """A list of the lengths of partitions, and the largest weight in them."""
+    """A list of the lengths of partitions, their largest weight, and whether labels are text."""
 
     def take(self, part: Sums) -> None:
-        lengths, largest = self.values
-        more_lengths, other_largest = part.values
-        self.values = (lengths + more_lengths, max(largest, other_largest))
+        lengths, largest, labels = self.values
+        more_lengths, other_largest, other_labels = part.values
+        self.values = (lengths + more_lengths, max(largest, other_largest), labels | other_labels)
 
 
-def counts_of(block: NamedBlock) -> Counts:
-    """The length of one partition, and its largest weight."""
+def counts_of(block: NamedBlock, reader: BlockArrays) -> Counts:
+    """The length of one partition, its largest weight, and whether its labels are text."""
     largest = 0.0 if block.w is None else np.asarray(block.w, dtype=float).max(initial=0.0)
-    return Counts([np.shape(block.X)[0]], largest)
+    labels: set[bool] = set()
+    if isinstance(reader, ClassBlockArrays):
+        noting = copy(reader)
+        with naming(block):
+            noting.target(block.y)
+        labels = noting.text
+    return Counts([np.shape(block.X)[0]], largest, labels)
 
 
 def every_nth_row(block: NamedBlock, first: int, n: int, reader: BlockArrays) -> Sums:
-    """The rows of a partition whose numbers among all rows are multiples of n."""
+    """The rows of a partition whose numbers among all rows are multiples of n, and its contents."""
     y, w = copy(reader).beside(block)
+    with naming(block):
+        contents = [(block._replace(X=None, y=None, w=None), contents_of(block.X))]
     some = slice(-first % n, None, n)
     if some.start >= len(y):
-        return Sums([], [], [])
-    return Sums([rows_of(block.X, some)], [y[some]], [None if w is None else w[some]])
+        return Sums([], [], [], contents)
+    return Sums([rows_of(block.X, some)], [y[some]], [None if w is None else w[some]], contents)

@@ -18,6 +18,7 @@ def lazily(model: NetworkEstimator, method: str, X: Any) -> Any:
     # As the result of a task the model is sent to every worker once.
     shared = delayed(model, pure=False)
     if not is_array(X):
+        X = model._model().inputs.matched(X)
         validate_data(model, X._meta, reset=False, skip_check_array=True)
         meta = framed(model, example, X._meta.iloc[:0])
         return X.map_partitions(predicted_frame, shared, method, meta=meta)
@@ -63,7 +64,10 @@ def predicted_frame(X: Any, model: Any, method: str) -> Any:
 def framed(model: Any, values: np.ndarray, X: Any) -> Any:
     """Predictions as a series or frame with the index of X; columns of classes have their names."""
     if values.ndim == 1:
-        return X._constructor_sliced(values, index=X.index, name="prediction")
+        # Of a partition without rows the type of text would be unknown.
+        known = model.classes_ if values.dtype.kind in "OU" else values
+        dtype = X._constructor_sliced(known).dtype
+        return X._constructor_sliced(values, index=X.index, name="prediction", dtype=dtype)
     columns = list(range(values.shape[1]))
     if is_classifier(model) and len(model.classes_) == values.shape[1]:
         columns = list(model.classes_)

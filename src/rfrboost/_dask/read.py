@@ -45,7 +45,8 @@ def open_partitions(
     cluster = partitions.cluster
     if isinstance(source, ClassBlockArrays):
         number_labels(cluster, partitions.blocks, source)
-    read = cluster.map(applied, Call(read_partition, (source,)), partitions.blocks)
+    call = Call(read_partition, (source,))
+    read = cluster.map(applied, call, partitions.blocks, partitions.firsts)
     lengths = cluster.total(cluster.map(applied, Call(size_of, ()), read)).values[0]
     if not sum(lengths):
         raise ValueError("There are no rows to fit: every partition is empty, or of weight zero.")
@@ -68,20 +69,20 @@ def number_labels(cluster: Cluster, blocks: Futures, source: ClassBlockArrays) -
 
 def labels_of(block: NamedBlock, source: ClassBlockArrays) -> Sums:
     """The distinct labels of the rows of a partition that count."""
-    _, y, _ = source.present(*copy(source).checked(block))
+    _, y, w = copy(source).checked(block)
+    y = y[source.counting(w)]
     return Sums([np.unique(y)] if len(y) else [])
 
 
-def read_partition(block: NamedBlock, source: BlockArrays) -> Read:
-    """A partition's rows as arrays of numbers."""
-    # A copy, because the source notes what it reads, and other tasks share it.
-    X, y, w = source.present(*copy(source).checked(block))
-    Y = source.coded(y)
+def read_partition(block: NamedBlock, first: int, source: BlockArrays) -> Read:
+    """A partition as arrays; ``first`` is the place of its first row among all rows."""
+    # Copies, because both note what they read, and other tasks share them.
+    source = copy(source)
     if source.held is None:
-        return Read((X, Y, w), None)
-    held = copy(source.held)
+        return Read(source.to_fit(block, first), None)
+    source.held = held = copy(source.held)
     held.begin()
-    fitted = held.split(X, Y, w, source.target_code(y))
+    fitted = source.to_fit(block, first)
     held.close()
     return Read(fitted, (held.X, held.y, held.w))
 

@@ -117,7 +117,7 @@ class RFRBoostClassifier(NetworkClassifier):
         η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
     normalize, sample_splitting, warm_start
         Single networks, as in :class:`RFRBoostRegressor`.
-    metric, preprocess, n_bags, max_seconds
+    metric, preprocess, categorical_features, n_bags, cv, max_seconds
         As in :class:`RFRBoostRegressor`.
     random_state, verbose
         As in :class:`RFRBoostRegressor`.
@@ -130,7 +130,7 @@ class RFRBoostClassifier(NetworkClassifier):
         Ensemble: out-of-fold probabilities of every training row.
     oof_score_ : float
         Ensemble: the accuracy of the out-of-fold predictions.
-    network_, history_, feature_importances_, n_features_in_, feature_names_in_
+    network_, history_, column_report_, feature_importances_, n_features_in_, feature_names_in_
         As in :class:`RFRBoostRegressor`.
 
     Examples
@@ -162,7 +162,9 @@ class RFRBoostClassifier(NetworkClassifier):
         normalize: bool = False,
         metric: str = "auto",
         preprocess: str | None = "auto",
+        categorical_features: Any = "from_dtype",
         n_bags: int = 5,
+        cv: Any = None,
         max_seconds: float | None = None,
         sample_splitting: bool = False,
         random_state: Any = None,
@@ -184,7 +186,9 @@ class RFRBoostClassifier(NetworkClassifier):
         self.normalize = normalize
         self.metric = metric
         self.preprocess = preprocess
+        self.categorical_features = categorical_features
         self.n_bags = n_bags
+        self.cv = cv
         self.max_seconds = max_seconds
         self.sample_splitting = sample_splitting
         self.random_state = random_state

@@ -25,8 +25,19 @@ from rfrboost._numerics.sizes import LARGEST_INPUT
 from rfrboost._tables.encoder import Encoder
 from rfrboost._typing import Array, Indices, Mask
 
+# How far predictions of an automatic fit may leave the range of the training targets, as a share of
+# its width. Enough for a trend that goes on, and too little for a number that makes no sense.
+BEYOND = 0.25
+
 # The types of numbers that X may have; others become float64.
 DTYPES = [np.float64, np.float32]
+
+#: scikit-learn's own words, and what to do
+OTHER_ORDER = (
+    "The feature names should match those that were passed during fit.\n"
+    "Feature names must be in the same order as they were in fit.\n"
+    "Pass X[model.feature_names_in_]; columns that were not in fit may stay out."
+)
 
 #: what Python raises for numbers that no float can hold
 UNREADABLE = (OverflowError, InvalidOperation)
@@ -67,16 +78,28 @@ class NumberTargets:
     """Regression: numbers y (n, k) in the units of the fit.
 
     ``one_output`` says that predictions have one axis, as y had; several quantile levels of one
-    target have two.
+    target have two. ``bounds`` (2, k), in the units of the fit, are the least and the largest
+    prediction of every output. A single network has none, nor has a model of an older version.
     """
 
     scale: TargetScale
     one_output: bool
+    bounds: Array | None = None
 
     def predictions(self, loss: Loss, raw: Array) -> Array:
         """Raw predictions (n, d) as predictions in the units of y."""
-        y = self.scale.grow(loss.predict(raw))
+        y = self.scale.grow(self.bounded(loss.predict(raw)))
         return y[:, 0] if self.one_output else y
+
+    def bounded(self, y: Array) -> Array:
+        """Predictions in the units of the fit, (n, d) or ends of intervals (n, d, 2), clipped.
+
+        Infinite ends stay: they say that nothing is known.
+        """
+        if self.bounds is None:
+            return y
+        low, high = self.bounds[:, :, None] if y.ndim > 2 else self.bounds
+        return np.where(np.isinf(y), y, np.clip(y, low, high))
 
     def encode(self, y: Any, n_outputs: int | None = None, name: str = "y") -> Array:
         """Numbers as the loss sees them; refuses another number of outputs, where it is known."""
@@ -92,7 +115,7 @@ class NumberTargets:
 
     def score(self, loss: Loss, raw: Array, Y: Array, w: Array | None) -> float:
         """What ``score`` says of raw predictions, in the units of the fit: R² as a rule."""
-        return loss.score(loss.predict(raw), Y, w)
+        return loss.score(self.bounded(loss.predict(raw)), Y, w)
 
     def calibration(self, loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration | None:
         """Absolute residuals of every member on its held-out rows; None for quantile levels."""
@@ -117,6 +140,10 @@ class ClassTargets:
     def scale(self) -> TargetScale:
         """Logits have no unit."""
         return NO_SCALE
+
+    @property
+    def bounds(self) -> None:
+        """Probabilities need none."""
 
     def predictions(self, loss: Loss, raw: Array) -> Array:
         """Raw predictions as probabilities (n, classes)."""
@@ -179,9 +206,23 @@ class Inputs:
         """X at prediction as the array (n, D) that the network was fitted on."""
         check_container(X)
         try:
-            return self._checked(estimator, X)
+            return self._checked(estimator, self.matched(X))
         except UNREADABLE as error:
             raise unreadable("X") from error
+
+    def matched(self, X: Any) -> Any:
+        """The columns of the fit, by name, of a data frame that has others too.
+
+        scikit-learn's rules ask for an error if the names are those of the fit in another order.
+        """
+        if self.names is None or not hasattr(X, "columns") or sparse.issparse(X):
+            return X
+        present = list(X.columns)
+        if len(present) == len(self.names):
+            if present != list(self.names) and set(present) == set(self.names):
+                raise ValueError(OTHER_ORDER)
+            return X
+        return X[list(self.names)] if set(self.names) < set(present) else X
 
     def _checked(self, estimator: Any, X: Any) -> Array:
         """X of a kind that can be read, as the network's array."""

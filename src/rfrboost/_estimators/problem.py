@@ -23,8 +23,10 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from rfrboost._auto.bags import Splits
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._estimators.fitted import (
+    BEYOND,
     DTYPES,
     NO_SCALE,
     UNREADABLE,
@@ -42,6 +44,7 @@ from rfrboost._estimators.fitted import (
     is_table,
     unreadable,
 )
+from rfrboost._estimators.folds import encodings, only_number, splits_of
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
@@ -58,13 +61,14 @@ from rfrboost._rows.chunks import (
     thinned_targets,
     weighted_sums,
 )
+from rfrboost._tables.affordable import affordable_part
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.
 LARGEST_TARGET = 1e60
-# The range of exponents of a target's scale: down to the smallest float, so that targets of any size
+# The range of exponents of a scale: down to the smallest float, so that targets of any size
 # are of size one in the fit.
 EXPONENTS = (-1074, 1000)
 # Steps in which the base-2 logarithms of several outputs' scales are rounded.
@@ -80,20 +84,27 @@ ENSEMBLE_ROUNDING = 0.32
 
 @dataclass(frozen=True)
 class Request:
-    """A call of ``fit``: the estimator, its task and parameters, and its former fit, if any."""
+    """A call of ``fit``: the estimator, its task and parameters, its former fit, and groups.
+
+    ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``; infinite without
+    ``max_seconds``.
+    """
 
     estimator: Any
     task: str
     parameters: Parameters
     sizes: Sizes
     former: Fitted | None
+    deadline: float
+    groups: Any = None
 
 
 @dataclass(frozen=True)
 class Arrays:
     """Rows in memory that weigh anything: X (n, D), y (n, k) in the units of the fit, weights.
 
-    ``present`` says which of all rows they are; ``validation`` are X and y of the rows to stop by.
+    ``present`` says which of all rows they are; ``validation`` are X and y of the rows to stop by;
+    ``splits`` are the user's own folds.
     """
 
     X: Array
@@ -101,6 +112,7 @@ class Arrays:
     w: Array | None
     present: Mask
     validation: tuple[Array, Array] | None
+    splits: Splits | None = None
 
 
 @dataclass(frozen=True)
@@ -133,18 +145,26 @@ def problem_of_arrays(
     """The problem of rows in memory; an ensemble is fitted from ``ensemble_rows`` rows on."""
     parameters = request.parameters
     has_validation = check_validation_pair(X_val, y_val)
-    inputs, X, y, w = read(request, X, y, sample_weight)
-    present = present_rows(w, len(y))
+    own_folds = request.groups is not None or not only_number(parameters.cv)
+    if own_folds and has_validation:
+        raise ValueError(
+            "X_val and y_val are the rows held out, so that groups and cv have no say in that. "
+            "Pass either validation rows, or groups or cv."
+        )
+    inputs, X, y, w, splits, present = read(request, X, y, sample_weight, own_folds)
+    counted = present_rows(w, len(y))
     if w is not None:
         w = scaled_weights(w)
-        if not present.all():
-            X, y, w = X[present], y[present], w[present]
+        if not counted.all():
+            X, y, w = X[counted], y[counted], w[counted]
+    present[present] = counted
     if inputs.encoder is None:
         # What an encoder writes is of size one already.
         check_columns(X, inputs.names)
     automatic = parameters.automatic and len(y) >= ensemble_rows
     if not automatic:
         refuse_validation(has_validation)
+        refuse_folds(own_folds)
     if request.task == "regression":
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
         named = named_loss(parameters.loss, parameters.quantile)
@@ -157,7 +177,7 @@ def problem_of_arrays(
         rounding = ENSEMBLE_ROUNDING if automatic else SINGLE_ROUNDING
         seen = (Y, w) if automatic else thinned_targets(chunks)
         loss = fitted_loss(parameters.loss, parameters.quantile, rounding, scale.scale, *seen)
-        targets: Targets = NumberTargets(scale, y.ndim == 1 and not loss.several_levels)
+        targets: Targets = number_targets(request, chunks.facts, scale, loss, y.ndim == 1)
     else:
         classes, codes = np.unique(y, return_inverse=True)
         targets = checked_classes(request, classes)
@@ -172,7 +192,7 @@ def problem_of_arrays(
         knowing._fitted = Unfitted(inputs)
         X_val = inputs.read(knowing, X_val)
         validation = (X_val, targets.encode_validation(y_val, Y.shape[1]))
-    arrays = Arrays(X, Y, w, present, validation)
+    arrays = Arrays(X, Y, w, present, validation, splits and splits.at(present))
     return Problem(chunks, loss, targets, inputs, resumed, arrays)
 
 
@@ -205,14 +225,33 @@ def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> 
         scale.scale,
         *thinned_targets(chunks),
     )
-    targets = NumberTargets(scale, source.y_is_1d and not loss.several_levels)
+    targets = number_targets(request, facts, scale, loss, source.y_is_1d)
     return Problem(chunks, loss, targets, inputs, resumed, held_out=source.held)
 
 
+def number_targets(
+    request: Request, facts: Facts, scale: TargetScale, loss: Loss, one_axis: bool
+) -> NumberTargets:
+    """How numbers are fitted and predicted; an automatic fit stays near the training targets."""
+    # ``facts`` are of y as it came.
+    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))
+    margin = BEYOND * (ends[1] - ends[0])
+    bounds = frozen(ends + np.outer([-1.0, 1.0], margin))
+    # Outputs of a loss that are not one for each target have ranges that are not known.
+    known = len(margin) in (1, loss.n_outputs(ends))
+    several = loss.several_levels
+    automatic = request.parameters.automatic
+    return NumberTargets(scale, one_axis and not several, bounds if automatic and known else None)
+
+
 def read(
-    request: Request, X: Any, y: Any, sample_weight: Any
-) -> tuple[Inputs, Array, np.ndarray, Array | None]:
-    """The columns of X, X as an array of numbers, y as it came, and weights."""
+    request: Request, X: Any, y: Any, sample_weight: Any, own_folds: bool
+) -> tuple[Inputs, Array, np.ndarray, Array | None, Splits | None, Mask]:
+    """The columns of X, X as an array of numbers, y as it came, weights, and the user's folds.
+
+    Under a time limit that is too short for all rows they are those of a sample. Last comes a mask
+    (n,) of the rows that they are of.
+    """
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     check_container(X)
@@ -244,10 +283,20 @@ def read(
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
     n_columns = np.shape(X)[1]
+    splits: Splits | None = None
+    if own_folds:
+        present = present_rows(w, len(y))
+        splits = splits_of(request.parameters, request.task, X, y, request.groups, present)
+    seen = np.ones(len(y), bool)
     encoder: Encoder | None = None
+    if prepares and not (own_folds or np.isinf(request.deadline)):
+        X, y, w, seen = affordable_part(X, y, w, request.task, request.deadline)
     if prepares:
-        encoder, X = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))
-    return Inputs(n_columns, names, encoder), X, y, w
+        parts = splits and encodings(splits)
+        rng = default_rng(ENCODING_SEED)
+        categorical = request.parameters.categorical_features
+        encoder, X = fit_encoder(X, y, w, request.task, rng, parts, categorical)
+    return Inputs(n_columns, names, encoder), X, y, w, splits, seen
 
 
 def check_dates(y: Any, error: TypeError) -> None:
@@ -307,6 +356,15 @@ def refuse_validation(given: bool) -> None:
         raise ValueError(
             "X_val and y_val say when to stop adding layers, but this fit has a fixed number of "
             "them: n_layers is a number, or there are fewer than 50 rows. Leave them out."
+        )
+
+
+def refuse_folds(given: bool) -> None:
+    """Folds are of use only where rows are held out."""
+    if given:
+        raise ValueError(
+            "groups and cv say which rows are held out, but this fit holds out none: n_layers is a "
+            "number, or there are fewer than 50 rows. Leave them out."
         )
 
 

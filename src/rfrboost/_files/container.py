@@ -37,6 +37,9 @@ NEWER_FORMAT = 2
 # cannot fill the memory.
 LARGEST_HEADER = 2**24
 
+# The largest number of axes of an array: the leaf values of trees have four.
+MOST_AXES = 4
+
 # The writer pads a header with spaces to a multiple of this many bytes.
 HEADER_UNIT = 8
 
@@ -238,7 +241,7 @@ def check_array(name: str, entry: Any, number: int) -> None:
     shape = sizes(entry["shape"], where)
     offsets = sizes(entry["data_offsets"], where)
     # The axes are counted first: the product of many large numbers takes long.
-    if len(shape) > 2 or len(offsets) != 2:
+    if len(shape) > MOST_AXES or len(offsets) != 2:
         raise ModelFileError(f"{where} has too many axes")
     if offsets[1] - offsets[0] != DTYPES[entry["dtype"]].itemsize * math.prod(shape):
         raise ModelFileError(f"{where} has a size that contradicts its shape")

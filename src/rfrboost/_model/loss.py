@@ -71,6 +71,14 @@ class Loss(ABC):
         ahead: Array = np.sum(self.gradient(raw + step * move, y) * move, axis=1)
         return slope, (ahead - slope) / step
 
+    def curvatures(self, gradient: Array, y: Array) -> Array | None:
+        """Second derivatives by each output (n, d), where the gradient is this.
+
+        None, the default, stands for a loss whose Newton steps are not safe, because it has
+        curvature in few rows only or without bound; its steps are searched for instead.
+        """
+        return None
+
     def n_outputs(self, y: Array) -> int:
         """d, the number of raw predictions per row."""
         return int(y.shape[1])

@@ -87,6 +87,9 @@ class SquaredError(BuiltInLoss):
     def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
         return row_sums((raw - y) * move), row_sums(move**2)
 
+    def curvatures(self, gradient: Array, y: Array) -> Array:
+        return np.ones_like(gradient)
+
     def start(self, y: Array, w: Array) -> Array:
         return weighted_mean(y, w)
 
@@ -333,6 +336,10 @@ class BinaryLogLoss(BuiltInLoss):
         p = expit(raw)
         return row_sums((p - y) * move), row_sums(p * (1 - p) * move**2)
 
+    def curvatures(self, gradient: Array, y: Array) -> Array:
+        p = gradient + y
+        return p * (1 - p)
+
     def start(self, y: Array, w: Array) -> Array:
         p = np.clip(weighted_mean(y, w), RAREST, 1 - RAREST)
         return np.log(p / (1 - p))
@@ -380,6 +387,10 @@ class SoftmaxLogLoss(BuiltInLoss):
         mean = np.einsum("ij,ij->i", p, move)
         p *= move
         return slope, np.einsum("ij,ij->i", p, move) - mean**2
+
+    def curvatures(self, gradient: Array, y: Array) -> Array:
+        p = gradient + y
+        return p * (1 - p)
 
     def start(self, y: Array, w: Array) -> Array:
         logs: Array = np.log(np.maximum(weighted_mean(y, w), RAREST))

@@ -1,9 +1,9 @@
-"""Small helpers for arrays: read-only copies, sizes, and random keys that depend on content alone.
+"""Small helpers for arrays: read-only copies, sizes, and random keys of rows.
 
-A fit must not depend on the order of its rows. Wherever rows are drawn or dealt out, they are
-therefore first put in an order that their content decides (:func:`content_order`), or decided on
-one by one by a key of their content (:func:`projection`, :func:`hashed`). Sums that are needed
-before that are rounded (:func:`coarse`).
+A fit in memory must not depend on the order of its rows. Wherever rows are drawn or dealt out, they
+are therefore first put in an order that their content decides (:func:`content_order`). Where rows
+are decided on one by one, that is by a random number of their place (:func:`hashed`). Sums that are
+needed before that are rounded (:func:`coarse`).
 """
 
 import numpy as np

@@ -15,7 +15,8 @@ computed in float64 (:func:`gram_dtype`).
 
 *In a prediction.* If features err independently by multiples of u, the prediction errs by about u
 times the norm of (coefficient × error); :func:`predicting_dtypes` compares that, and the error of
-the summation, with LARGEST_NOISE.
+the summation, with LARGEST_NOISE. Ensembles decide neuron by neuron
+(:func:`rfrboost._model.prediction.in_single`).
 """
 
 import numpy as np

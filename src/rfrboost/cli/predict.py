@@ -20,11 +20,12 @@ from rfrboost.cli.console import (
     progress,
     say,
 )
+from rfrboost.cli.notices import Unseen
 from rfrboost.cli.output import Columns, refuse_overwriting, table_writer
 from rfrboost.cli.reading.columns import prediction_frame
 from rfrboost.cli.reading.tables import OpenTable, open_table
 from rfrboost.cli.request import Source
-from rfrboost.cli.signature import NUMBERS, read_signature
+from rfrboost.cli.signature import NUMBERS, Held, read_signature
 
 #: the columns to write for a block of rows
 Answer = Callable[[pd.DataFrame], Columns]
@@ -48,6 +49,7 @@ def predict(
     signature = read_signature(model)
     began = time.monotonic()
     rows = 0
+    unseen = Unseen()
     with open_table(table) as opened:
         columns = signature.columns(opened.columns, opened.name)
         check_ids(ids, opened)
@@ -55,19 +57,24 @@ def predict(
         unused = [name for name in opened.columns if name not in used]
         if unused:
             say(f"Ignored columns: {listed(unused)}")
-        kinds = signature.kinds(columns)
+        held = signature.by_name(columns)
         with (
             table_writer(out, protect) as write,
             progress("Predicting", opened.total, "rows") as advance,
         ):
             for block in opened.blocks(columns, ids):
-                frame = prediction_frame(block.select(range(len(columns))), kinds, rows)
-                write(beside(kept(block, len(columns), ids), answer(frame)))
+                frame = prediction_frame(block.select(range(len(columns))), held, rows)
+                with unseen.counting():
+                    predicted = answer(frame)
+                write(beside(kept(block, len(columns), ids), predicted))
                 rows += block.num_rows
                 advance(block.num_rows)
             if not rows:
                 none = {name: np.empty(0, dtype=object) for name in ids}
-                write(beside(none, no_rows(answer, columns, kinds)))
+                with Unseen().counting():
+                    predicted = no_rows(answer, columns, held)
+                write(beside(none, predicted))
+    unseen.say(rows)
     say(f"Predicted {counted(rows, 'row')} in {duration(time.monotonic() - began)}.")
 
 
@@ -158,8 +165,8 @@ def bounds(model: Any, frame: pd.DataFrame, coverage: float, classifier: bool) -
     return {"set": np.array([SET_SEPARATOR.join(names[row]) for row in chosen], dtype=str)}
 
 
-def no_rows(answer: Answer, columns: list[str], kinds: dict[str, str]) -> Columns:
+def no_rows(answer: Answer, columns: list[str], held: dict[str, Held]) -> Columns:
     """The columns of the result for a table without rows, found by predicting a made-up row."""
-    made_up = {name: [0.0] if kinds.get(name) == NUMBERS else [None] for name in columns}
+    made_up = {name: [0.0] if held.get(name) == Held(NUMBERS) else [None] for name in columns}
     row = pd.DataFrame(made_up, dtype=object)
     return {name: values[:0] for name, values in answer(row).items()}

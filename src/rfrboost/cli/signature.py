@@ -12,21 +12,34 @@ NUMBERS = "numbers"
 DATES = "dates"
 TEXT = "text"
 #: what a column held in fit, by the kind of its encoder in the file
-KINDS = {"NumberColumns": NUMBERS, "DateColumn": DATES, "LevelColumn": TEXT}
+KINDS = {
+    "NumberColumns": NUMBERS,
+    "DateColumn": DATES,
+    "LevelColumn": TEXT,
+    "TextColumn": TEXT,
+}
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a column held in fit: NUMBERS, DATES, or TEXT with these levels."""
+
+    kind: str
+    levels: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Signature:
     """The columns of a model: their number, their names if it knows them, and what they held.
 
-    ``held`` maps the place of a column to NUMBERS, DATES or TEXT. It has no entry for a column
-    that the model does not use, which may hold anything. It is None if all columns held numbers: a
-    forged file may claim any number of columns, so there is no entry for each of them.
+    ``held`` has no entry for a column that the model does not use, which may hold anything. It is
+    None if all columns held numbers: a forged file may claim any number of columns, so there is no
+    entry for each of them.
     """
 
     n_columns: int
     names: list[str] | None
-    held: dict[int, str] | None
+    held: dict[int, Held] | None
 
     def columns(self, present: list[str], table: str) -> list[str]:
         """The columns of a table that the model takes, in the model's order."""
@@ -44,17 +57,17 @@ class Signature:
             raise CommandError(f"{table} lacks the {noun} {listed(lacking)}.")
         return self.names
 
-    def kinds(self, columns: list[str]) -> dict[str, str]:
+    def by_name(self, columns: list[str]) -> dict[str, Held]:
         """What each column that the model uses held in fit, by its name in the table."""
         if self.held is None:
-            return dict.fromkeys(columns, NUMBERS)
-        return {columns[j]: kind for j, kind in self.held.items()}
+            return dict.fromkeys(columns, Held(NUMBERS))
+        return {columns[j]: held for j, held in self.held.items()}
 
     def counts(self) -> dict[str, int]:
         """How many columns held each kind of values, of those that the model uses."""
         if self.held is None:
             return {NUMBERS: self.n_columns}
-        return dict(Counter(self.held.values()))
+        return dict(Counter(held.kind for held in self.held.values()))
 
 
 def read_signature(path: str) -> Signature:
@@ -68,5 +81,8 @@ def read_signature(path: str) -> Signature:
     held = {}
     for part in encoder["columns"]:
         numbers = [*part.get("columns", []), *([part["column"]] if "column" in part else [])]
-        held.update(dict.fromkeys(numbers, KINDS[part["kind"]]))
+        levels = frozenset(level for level in part.get("levels", []) if level is not None)
+        held.update(dict.fromkeys(numbers, Held(KINDS[part["kind"]], levels)))
+    # Numbers and dates that the model reads from text come to it as text.
+    held.update({part["column"]: Held(TEXT) for part in encoder.get("spelled") or []})
     return Signature(n_columns, names, held)

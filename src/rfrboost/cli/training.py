@@ -30,13 +30,14 @@ from rfrboost.cli.reading.columns import (
     TEXTUAL,
     BadCellError,
     Cells,
+    Convert,
     as_written,
     categories_as_text,
     is_any,
     is_text,
     odd_cell,
     to_numbers,
-    to_text,
+    to_truth,
     training_frame,
 )
 from rfrboost.cli.reading.tables import open_table
@@ -154,7 +155,7 @@ def read_target(column: Cells, name: str, wanted: Task | None) -> Target:
     cells = categories_as_text(column)
     if types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
-    if not is_any(cells.type, (*TEXTUAL, *NUMERIC)):
+    if not is_any(cells.type, (*TEXTUAL, *NUMERIC, types.is_boolean)):
         raise CommandError(f"Column {name!r} has type {cells.type}, which cannot be predicted.")
     present = labelled_rows(cells, wanted)
     if not present.any():
@@ -179,13 +180,13 @@ def labelled_rows(cells: Cells, wanted: Task | None) -> np.ndarray:
             return as_numpy(pc.is_valid(to_numbers(cells)))
         except BadCellError:
             pass
-    return as_numpy(pc.is_valid(to_text(cells)))
+    return as_numpy(pc.is_valid(as_written(cells)))
 
 
 def detected(cells: Cells, name: str, declared: bool) -> tuple[Task, str]:
     """The task and the reason; ``declared`` if the file's type of the column means classes."""
-    different = len(pc.unique(to_text(cells) if is_text(cells.type) else cells))
-    is_words = is_text(cells.type) and not is_numeric_text(cells)
+    different = len(pc.unique(as_written(cells) if is_text(cells.type) else cells))
+    is_words = is_text(cells.type) and not all_are(cells, to_numbers)
     if is_words and not declared:
         check_classes(cells, name, different)
     if is_words or declared:
@@ -219,14 +220,12 @@ def check_classes(cells: Cells, name: str, different: int) -> None:
 
 def check_number_like(cells: Cells, name: str, different: int) -> None:
     """Refuse numbers that are written in a way that is not read."""
-    alike = pc.match_substring_regex(to_text(cells), NUMBER_LIKE)
+    cells = as_written(cells)
+    alike = pc.match_substring_regex(cells, NUMBER_LIKE)
     if different <= MOST_NUMBER_LEVELS or pc.sum(alike).as_py() < MOSTLY * len(cells):
         return
-    example = (
-        cells.filter(pc.and_(alike, pc.invert(pc.match_substring_regex(to_text(cells), NUMBER))))[0]
-        .as_py()
-        .strip()
-    )
+    odd = pc.and_(alike, pc.invert(pc.match_substring_regex(cells, NUMBER)))
+    example = cells.filter(odd)[0].as_py()
     raise CommandError(
         f"Column {printable(name)!r} contains {different:,} different values that look like "
         f"numbers but are not written as such, for example {printable(example)!r}. Use --decimal "
@@ -235,10 +234,10 @@ def check_number_like(cells: Cells, name: str, different: int) -> None:
     )
 
 
-def is_numeric_text(cells: Cells) -> bool:
-    """Whether all cells are numbers."""
+def all_are(cells: Cells, convert: Convert) -> bool:
+    """Whether all cells of text can be converted, for example to numbers."""
     try:
-        to_numbers(cells)
+        convert(cells)
     except BadCellError:
         return False
     return True
@@ -255,19 +254,17 @@ def all_whole(cells: Cells) -> bool:
 
 def is_whole(cells: Cells) -> bool:
     """Whether all cells are whole numbers and written as such."""
-    return bool(pc.all(pc.match_substring_regex(to_text(cells), WHOLE)).as_py())
+    return bool(pc.all(pc.match_substring_regex(as_written(cells), WHOLE)).as_py())
 
 
 def label_values(cells: Cells, name: str, task: Task) -> np.ndarray:
     """The labels as the estimators take them; classes are spelled as in the table."""
     if task == Task.CLASSIFICATION:
         if is_text(cells.type):
-            written = as_written(cells)
-            cells = to_text(cells)
-            if len(pc.unique(written)) == len(pc.unique(cells)):
-                # "True" stays "True", unless "true" occurs beside it.
-                cells = written
-            return as_numpy(cells.cast(pa.int64()) if is_whole(cells) else cells)
+            cells = as_written(cells)
+            return as_numpy(
+                truth_labels(cells) if all_are(cells, to_truth) else whole_labels(cells)
+            )
         whole = types.is_floating(cells.type) and pc.all(pc.equal(pc.floor(cells), cells)).as_py()
         return as_numpy(cells.cast(pa.int64()) if whole else cells)
     if not is_text(cells.type):
@@ -279,6 +276,20 @@ def label_values(cells: Cells, name: str, task: Task) -> np.ndarray:
             f"Column {name!r} should contain numbers, but row {bad.position + 1:,} of those with a "
             f"label contains {printable(bad.text)!r}."
         ) from bad
+
+
+def whole_labels(cells: Cells) -> Cells:
+    """Labels as text, or as whole numbers if they are written as such."""
+    return cells.cast(pa.int64()) if is_whole(cells) else cells
+
+
+def truth_labels(cells: Cells) -> Cells:
+    """Truth values as text, or as such if that spells them the same again."""
+    # "TRUE" and "true" are written back as they came, unless both occur.
+    words = pc.unique(cells).to_pylist()
+    truths = to_truth(cells)
+    same = len(words) == len(pc.unique(truths))
+    return cells if same and not set(words) <= {"True", "False"} else truths
 
 
 def as_numpy(cells: Cells) -> np.ndarray:

@@ -14,7 +14,9 @@ import numpy as np
 
 from rfrboost._estimators.fitted import Inputs as ModelInputs
 from rfrboost._tables.encoder import DateColumn, Encoder, LevelColumn, NumberColumns
+from rfrboost._tables.spellings import SpelledColumn
 from rfrboost._tables.table import Table, read_table
+from rfrboost._tables.words import TextColumn
 
 #: the name of the only input of a model whose columns have no names
 MATRIX = "X"
@@ -38,12 +40,15 @@ class Inputs:
         The positions of the columns that are fed as numbers.
     missing_text
         For each column that is fed as text: the text that stands for a missing value.
+    spelled
+        The columns of numbers that are written as text in the table.
     """
 
     names: tuple[str, ...] | None
     n_columns: int
     numbers: tuple[int, ...]
     missing_text: Mapping[int, str]
+    spelled: tuple[SpelledColumn, ...] = ()
 
     @property
     def is_matrix(self) -> bool:
@@ -64,7 +69,7 @@ class Inputs:
 
     def feed(self, X: Any, dtype: np.dtype) -> dict[str, np.ndarray]:
         """The inputs by name, for the rows of a table; numbers have the type ``dtype``."""
-        table = read_table(X)
+        table = read_table(X).spelled(self.spelled)
         if self.is_matrix:
             return {MATRIX: matrix(table, dtype)}
         numbers = {self.name(j): table.number(j).astype(dtype)[:, None] for j in self.numbers}
@@ -119,7 +124,8 @@ def inputs_of(columns: ModelInputs) -> Inputs:
     missing_text: dict[int, str] = {}
     for column in encoder.columns:
         KINDS[type(column)](encoder, column, numbers, missing_text)
-    return Inputs(encoder.names, n_columns, tuple(sorted(numbers)), missing_text)
+    spelled = encoder.spelled or ()
+    return Inputs(encoder.names, n_columns, tuple(sorted(numbers)), missing_text, spelled)
 
 
 def number_columns(
@@ -148,11 +154,25 @@ def date_column(
     encoder: Encoder, column: DateColumn, numbers: set[int], missing_text: dict[int, str]
 ) -> None:
     """Refuse a column of dates."""
-    label = column.column if encoder.names is None else repr(encoder.names[column.column])
     raise ValueError(
-        f"Column {label} holds dates, for which ONNX has no type. Convert them to numbers before "
-        "fit, for example days since a date, or drop the column."
+        f"Column {label(encoder, column.column)} holds dates, for which ONNX has no type. Convert "
+        "them to numbers before fit, for example days since a date, or drop the column."
     )
+
+
+def text_column(
+    encoder: Encoder, column: TextColumn, numbers: set[int], missing_text: dict[int, str]
+) -> None:
+    """Refuse a column of free text."""
+    raise ValueError(
+        f"Column {label(encoder, column.column)} holds free text, whose words are not found in the "
+        "same way everywhere ONNX models run. Drop the column, or make numbers of it before fit."
+    )
+
+
+def label(encoder: Encoder, column: int) -> str:
+    """A column in an error message."""
+    return str(column) if encoder.names is None else repr(encoder.names[column])
 
 
 #: how each kind of column enters the inputs
@@ -160,4 +180,5 @@ KINDS: dict[type, Callable[[Encoder, Any, set[int], dict[int, str]], None]] = {
     NumberColumns: number_columns,
     LevelColumn: level_column,
     DateColumn: date_column,
+    TextColumn: text_column,
 }

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import ModelProto
 
-from rfrboost._estimators.fitted import ClassTargets, Fitted, TargetScale
+from rfrboost._estimators.fitted import ClassTargets, Fitted, NumberTargets
 from rfrboost._export.onnx.columns import Columns, encoded
 from rfrboost._export.onnx.graph import DOUBLE, LONG, TEXT, Graph, Value, row
 from rfrboost._export.onnx.inputs import inputs_of
@@ -45,7 +45,7 @@ def onnx_model(fitted: Fitted, name: str, dtype: np.dtype) -> ModelProto:
         write_classes(graph, fitted.targets.classes, predicted, dtype)
     else:
         written = dtype if single_suffices(fitted) else DOUBLE
-        write_numbers(graph, fitted.targets.scale, fitted.n_outputs, predicted, written)
+        write_numbers(graph, fitted.targets, fitted.n_outputs, predicted, written)
     return graph.model(name, __version__)
 
 
@@ -91,9 +91,16 @@ def single_suffices(fitted: Fitted) -> bool:
 
 
 def write_numbers(
-    graph: Graph, scale: TargetScale, n_outputs: int, predicted: Value, dtype: np.dtype
+    graph: Graph, targets: NumberTargets, n_outputs: int, predicted: Value, dtype: np.dtype
 ) -> None:
-    """One output, ``variable``, in the units of y; the offset is added in double precision."""
+    """One output, ``variable``, in the units of y and within the bounds of predictions.
+
+    The offset is added in double precision.
+    """
+    scale = targets.scale
+    if targets.bounds is not None:
+        low, high = map(row, targets.bounds)
+        predicted = graph.op("Min", graph.op("Max", predicted, low), high)
     y = graph.op("Add", graph.op("Mul", predicted, row(scale.scale)), row(scale.shift))
     graph.output(graph.cast(y, dtype), "variable", n_outputs)
 

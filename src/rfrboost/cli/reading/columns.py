@@ -1,13 +1,16 @@
 """Columns of a table as the estimators take them: numbers, dates, text and categories.
 
-In a table of text, a column holds numbers or dates if every cell is one or is missing; otherwise
-it holds text. Whether a cell is a number does not depend on the other cells, so a table that is
-read in blocks means the same as one that is read at once. Parquet files have types, which are
-kept.
+In a table of text, a column holds numbers, dates or truth values if every cell is one or is
+missing; otherwise it holds text. Truth values are the numbers 1 and 0, as in a data frame. Whether
+a cell is a number does not depend on the other cells, so a table that is read in blocks means the
+same as one that is read at once. Parquet files have types, which are kept.
+
+What is missing and what is a truth value is spelled as in pandas.read_csv, so that a model that was
+fitted here predicts the same there, and the other way round.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,20 +20,24 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from rfrboost.cli.console import CommandError, printable, say
-from rfrboost.cli.signature import DATES, NUMBERS, TEXT
+from rfrboost.cli.signature import DATES, NUMBERS, TEXT, Held
 
 Cells: TypeAlias = pa.ChunkedArray
 Convert: TypeAlias = Callable[[Cells], Cells]
 
-#: spellings of a missing value in any column
-MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"]
+#: spellings of a missing value in any column, those of pandas.read_csv
+MISSING = [
+    *("", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NULL", "null", "None"),
+    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+]
 #: further spellings where the other cells are numbers or dates; among text they may be categories
-MISSING_NUMBERS = ["None", "none", "?", "-", "."]
+MISSING_NUMBERS = ["none", "?", "-", "."]
 #: the end of a time of day with a time zone
 ZONED = r":\d{2}(\.\d+)?(Z|[+-]\d{2}(:?\d{2})?)$"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 COMMA_IN_NUMBER = re.compile(r"[+-]?[\d.]*,\d+")
-TRUTH = r"^(?i:true|false)$"
+#: truth values as pandas.read_csv knows them
+TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 # A column of text with at least this share of numbers was probably meant to hold numbers only.
 MOSTLY = 0.5
 #: Arrow's types of numbers and of text
@@ -55,10 +62,18 @@ def as_written(cells: Cells) -> Cells:
     return missing_as_null(pc.utf8_trim_whitespace(cells), MISSING)
 
 
-def to_text(cells: Cells) -> Cells:
-    """Text as written, but "true" and "false" in lower case."""
-    cells = as_written(cells)
-    return pc.if_else(pc.match_substring_regex(cells, TRUTH), pc.utf8_lower(cells), cells)
+def to_truth(cells: Cells) -> Cells:
+    """Truth values."""
+    cells = missing_as_null(pc.utf8_trim_whitespace(cells), MISSING)
+    return converted(cells, truth_values)
+
+
+def truth_values(cells: Cells) -> Cells:
+    """Text as truth values; Arrow's own conversion would accept 0 and 1 too."""
+    words = pa.array(TRUTH, cells.type)
+    if not pc.all(pc.or_kleene(pc.is_null(cells), pc.is_in(cells, value_set=words))).as_py():
+        raise pa.ArrowInvalid("not a truth value")
+    return pc.utf8_lower(cells).cast(pa.bool_())
 
 
 def to_numbers(cells: Cells) -> Cells:
@@ -73,19 +88,62 @@ def to_dates(cells: Cells) -> Cells:
     return converted(cells, to_times)
 
 
-CONVERT: dict[str, Convert] = {NUMBERS: to_numbers, DATES: to_dates, TEXT: to_text}
+def to_numbers_or_truth(cells: Cells) -> Cells:
+    """Numbers; in a column of numbers, truth values are 1 and 0."""
+    cells = pc.utf8_trim_whitespace(cells)
+    for word, value in TRUTH.items():
+        number = pa.scalar(str(int(value)), cells.type)
+        cells = pc.if_else(pc.equal(cells, word), number, cells)
+    return to_numbers(cells)
+
+
+#: what a column of text may hold, and how its cells are then converted
+READ: tuple[tuple[str, Convert], ...] = (
+    (NUMBERS, to_numbers),
+    (DATES, to_dates),
+    (NUMBERS, to_truth),
+)
+#: how cells of text are converted to what the column held in fit
+CONVERT: dict[str, Convert] = {NUMBERS: to_numbers_or_truth, DATES: to_dates}
 
 
 def recognised(cells: Cells) -> tuple[str, Cells]:
     """What a column of text holds, and its cells converted; an empty column holds text."""
-    for kind in (NUMBERS, DATES):
+    for kind, convert in READ:
         try:
-            values = CONVERT[kind](cells)
+            values = convert(cells)
         except BadCellError:
             continue
         if values.null_count < len(values):
             return kind, values
-    return TEXT, to_text(cells)
+    return TEXT, as_written(cells)
+
+
+def as_levels(cells: Cells, levels: Set[str]) -> np.ndarray:
+    """Text as the levels that the model knows, or else as the value that it spells.
+
+    A data frame that a model was fitted on may have categories of numbers, truth values or dates:
+    their levels are spelled in one way, whereas a file may have "1.0", "True" or "2024-01-31". As a
+    value, such a cell is spelled by the model's own reader of tables.
+    """
+    texts = as_written(cells).to_pylist()
+    known = {text: text if text is None else level_of(text, levels) for text in set(texts)}
+    return np.array([*(known[text] for text in texts), None], dtype=object)[:-1]
+
+
+def level_of(text: str, levels: Set[str]) -> Any:
+    """The level that a cell is, or the number, truth value or date that it spells."""
+    if text in levels:
+        return text
+    if text in TRUTH:
+        # The command line of 0.1.0 made levels of truth values, in lower case.
+        return text.lower() if text.lower() in levels else TRUTH[text]
+    for convert in (to_numbers, to_dates):
+        try:
+            return convert(pa.chunked_array([pa.array([text])]))[0].as_py()
+        except BadCellError:
+            continue
+    return text
 
 
 def odd_cell(cells: Cells) -> BadCellError | None:
@@ -93,7 +151,7 @@ def odd_cell(cells: Cells) -> BadCellError | None:
     try:
         to_numbers(cells)
     except BadCellError as bad:
-        present = to_text(cells).drop_null()
+        present = as_written(cells).drop_null()
         known = pc.sum(pc.match_substring_regex(present, NUMBER)).as_py() or 0
         return bad if known >= MOSTLY * len(present) else None
     return None
@@ -154,17 +212,17 @@ def is_text(column_type: pa.DataType) -> bool:
 
 
 def categories_as_text(cells: Cells) -> Cells:
-    """A column with categories and truth values written as text; other types stay."""
+    """A column with categories of text written as text; other types stay."""
     if types.is_dictionary(cells.type) and is_text(cells.type.value_type):
         return cells.cast(pa.string())
-    if is_any(cells.type, (types.is_boolean, types.is_null, *TEXTUAL)):
+    if is_any(cells.type, (types.is_null, *TEXTUAL)):
         return cells.cast(pa.string())
     return cells
 
 
 def column_values(cells: Cells, name: str) -> Any:
     """One column as pandas takes it."""
-    if is_any(cells.type, NUMERIC):
+    if is_any(cells.type, (*NUMERIC, types.is_boolean)):
         return cells.cast(pa.float64(), safe=False).to_numpy()
     if types.is_timestamp(cells.type):
         return cells.cast(pa.timestamp("us", cells.type.tz), safe=False).to_pandas()
@@ -194,7 +252,7 @@ def training_frame(table: pa.Table, typed: bool) -> pd.DataFrame:
             if kind == TEXT:
                 warn_of_odd_cell(name, column)
         elif is_text(cells.type):
-            cells = to_text(cells)
+            cells = as_written(cells)
         columns[name] = column_values(cells, name)
     return pd.DataFrame(columns, copy=False)
 
@@ -209,21 +267,24 @@ def warn_of_odd_cell(name: str, cells: Cells) -> None:
         )
 
 
-def prediction_frame(table: pa.Table, kinds: Mapping[str, str], before: int) -> pd.DataFrame:
+def prediction_frame(table: pa.Table, held: Mapping[str, Held], before: int) -> pd.DataFrame:
     """The data frame to predict; a cell that is not of the kind its column had in fit is an error.
 
-    ``kinds`` has no entry for columns that the model does not use. ``before`` is the number of
-    rows that were read before this block, for the row number in an error.
+    ``held`` has no entry for columns that the model does not use. ``before`` is the number of rows
+    that were read before this block, for the row number in an error.
     """
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if name in kinds:
-            cells = categories_as_text(column)
-            if is_text(cells.type):
-                cells = as_in_fit(cells, kinds[name], name, before)
-            columns[name] = column_values(cells, name)
-        else:
+        if name not in held:
             columns[name] = np.full(table.num_rows, np.nan)
+            continue
+        cells = categories_as_text(column)
+        if not is_text(cells.type):
+            columns[name] = column_values(cells, name)
+        elif held[name].kind == TEXT:
+            columns[name] = as_levels(cells, held[name].levels)
+        else:
+            columns[name] = column_values(as_in_fit(cells, held[name].kind, name, before), name)
     return pd.DataFrame(columns, copy=False)
 
 

@@ -51,7 +51,7 @@ from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
-from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.arrays import coarse, frozen
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
     NEGLIGIBLE_WEIGHT,
@@ -70,6 +70,9 @@ from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.
 LARGEST_TARGET = 1e60
+# The range of exponents of a scale: down to the smallest float, so that targets of any size
+# are of size one in the fit.
+EXPONENTS = (-1074, 1000)
 # Steps in which the base-2 logarithms of several outputs' scales are rounded.
 EXPONENT_STEPS = 2.0**20
 # Deals rows out to the folds of target encodings, by their content.
@@ -430,7 +433,8 @@ def target_scale(chunks: Chunks, apart: bool) -> TargetScale:
     largest = largest_of(np.maximum(facts.y_high, -facts.y_low))
     largest[largest == 0] = 1.0
     total, weight = chunks.total(power_sums, 0.0, largest, 1).values
-    shift = largest * (total / weight)
+    with np.errstate(over="ignore"):
+        shift = coarse(largest * (total / weight), facts.y_high - facts.y_low)
     spread = largest_of(np.maximum(facts.y_high - shift, shift - facts.y_low))
     varies = spread > 0
     if not varies.any():
@@ -456,7 +460,7 @@ def rounded_power(exponents: Array) -> Array:
     far as the order of rows could change them.
     """
     steps = 1 if len(exponents) == 1 else EXPONENT_STEPS
-    return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, -1000, 1000))
+    return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, *EXPONENTS))
 
 
 def resumed_network(

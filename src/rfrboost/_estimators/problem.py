@@ -86,17 +86,14 @@ ENSEMBLE_ROUNDING = 0.32
 
 @dataclass(frozen=True)
 class Request:
-    """A call of ``fit``: the estimator, its task and parameters, its former fit, and groups.
-
-    ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``; infinite without
-    ``max_seconds``.
-    """
+    """A call of ``fit``: the estimator, its task and parameters, its former fit, and groups."""
 
     estimator: Any
     task: str
     parameters: Parameters
     sizes: Sizes
     former: Fitted | None
+    #: when the fit has to end, a reading of ``time.perf_counter``; infinite without a time limit
     deadline: float
     groups: Any = None
 
@@ -152,11 +149,11 @@ def problem_of_arrays(
         refuse_both()
     inputs, X, y, w, splits, present = read(request, X, y, sample_weight, own_folds)
     counted = present_rows(w, len(y))
+    present[present] = counted
     if w is not None:
         w = scaled_weights(w)
         if not counted.all():
             X, y, w = X[counted], y[counted], w[counted]
-    present[present] = counted
     if inputs.encoder is None:
         # What an encoder writes is of size one already.
         check_columns(X, inputs.names)
@@ -239,25 +236,19 @@ def number_targets(
     request: Request, facts: Facts, scale: TargetScale, loss: Loss, one_axis: bool
 ) -> NumberTargets:
     """How numbers are fitted and predicted; an automatic fit stays near the training targets."""
-    # ``facts`` are of y as it came.
-    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))
+    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))  # facts are of y as it came
     margin = BEYOND * (ends[1] - ends[0])
     bounds = frozen(ends + np.outer([-1.0, 1.0], margin))
     # Outputs of a loss that are not one for each target have ranges that are not known.
-    known = len(margin) in (1, loss.n_outputs(ends))
-    several = loss.several_levels
-    automatic = request.parameters.automatic
-    return NumberTargets(scale, one_axis and not several, bounds if automatic and known else None)
+    known = request.parameters.automatic and len(margin) in (1, loss.n_outputs(ends))
+    return NumberTargets(scale, one_axis and not loss.several_levels, bounds if known else None)
 
 
 def read(
     request: Request, X: Any, y: Any, sample_weight: Any, own_folds: bool
 ) -> tuple[Inputs, Array, np.ndarray, Array | None, Splits | None, Mask]:
-    """The columns of X, X as an array of numbers, y as it came, weights, and the user's folds.
-
-    Under a time limit that is too short for all rows they are those of a sample. Last comes a mask
-    (n,) of the rows that they are of.
-    """
+    """The columns of X, X as an array of numbers, y as it came, weights, and the user's folds; and
+    a mask (n,) of the rows that these are of: all, or those that a time limit allows."""
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     check_container(X)

@@ -72,7 +72,7 @@ def affordable_share(X: Any, y: np.ndarray, w: Array | None, task: str, deadline
     ended = perf_counter()
     expected = LONGER * (ended - began) * (n / len(rows)) * (D / len(columns))
     share = ENCODING_SHARE * (deadline - ended) / max(expected, SHORTEST)
-    return max(min(share, 1.0), FEWEST_ROWS / n)
+    return float(max(min(share, 1.0), FEWEST_ROWS / n))
 
 
 def sample_of(strata: np.ndarray, share: float) -> Indices:

@@ -80,7 +80,8 @@ def licence(name: str, before: dict[str, str]) -> str:
 def listed() -> dict[str, str]:
     """The page's licences by package."""
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    return dict(re.findall(r"^\| ([\w.-]+) \| ([^|\n]+) \|$", text, re.MULTILINE))
+    rows = re.findall(r"^\| ([\w.-]+) \| ([^|\n]+) \|$", text, re.MULTILINE)
+    return {name: words for name, words in rows if name != "package"}
 
 
 def page() -> str:

@@ -13,6 +13,8 @@ from rfrboost.cli.options import (
     DecimalOption,
     DropOption,
     FoldsOption,
+    IdOption,
+    IntervalOption,
     LossOption,
     ModelArgument,
     OutOption,
@@ -122,22 +124,11 @@ def fit(
 def predict(
     model: ModelArgument,
     table: TableArgument,
-    id_columns: Annotated[
-        list[str],
-        typer.Option(
-            "--id", metavar="COLUMN", help="Keep this column in the output (can be repeated)."
-        ),
-    ] = [],  # noqa: B006
+    id_columns: IdOption = [],  # noqa: B006
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of every class.")
     ] = False,
-    interval: Annotated[
-        float | None,
-        typer.Option(
-            metavar="COVERAGE",
-            help="Add prediction intervals (or sets) with this coverage, such as 0.9.",
-        ),
-    ] = None,
+    interval: IntervalOption = None,
     out: OutOption = "-",
     protect_formulas: ProtectOption = False,
     separator: SeparatorOption = None,

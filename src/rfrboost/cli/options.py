@@ -148,3 +148,16 @@ FoldsOption = Annotated[
     int,
     typer.Option(metavar="NUMBER", min=2, max=100, help="Number of cross-validation folds."),
 ]
+IntervalOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="COVERAGE",
+        help="Add prediction intervals (or sets) with this coverage, such as 0.9.",
+    ),
+]
+IdOption = Annotated[
+    list[str],
+    typer.Option(
+        "--id", metavar="COLUMN", help="Keep this column in the output (can be repeated)."
+    ),
+]

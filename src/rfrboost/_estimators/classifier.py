@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.fitted import ClassTargets
 from rfrboost._estimators.intervals import check_coverage, class_sets_of
-from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, is_auto
+from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS, is_auto
 from rfrboost._typing import Array
 
 
@@ -119,7 +119,11 @@ class RFRBoostClassifier(NetworkClassifier):
         Single networks, as in :class:`RFRBoostRegressor`.
     metric, preprocess, categorical_features, n_bags, cv, max_seconds
         As in :class:`RFRBoostRegressor`.
-    random_state, verbose
+    class_weight : dict, "balanced" or None, default=None
+        Factors on the weights of rows, by class; a class that a dict does not name has 1.
+        "balanced" gives all classes the same weight in all. Probabilities, ``oof_score_`` and
+        ``predict_set`` are then those of rows weighted so.
+    random_state, n_jobs, verbose
         As in :class:`RFRBoostRegressor`.
 
     Attributes
@@ -142,7 +146,10 @@ class RFRBoostClassifier(NetworkClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = BOOST_CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BOOST_CONSTRAINTS,
+        **CLASS_CONSTRAINTS,
+    }
 
     def __init__(
         self,
@@ -166,9 +173,11 @@ class RFRBoostClassifier(NetworkClassifier):
         n_bags: int = 5,
         cv: Any = None,
         max_seconds: float | None = None,
+        class_weight: Any = None,
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_layers = n_layers
@@ -190,9 +199,11 @@ class RFRBoostClassifier(NetworkClassifier):
         self.n_bags = n_bags
         self.cv = cv
         self.max_seconds = max_seconds
+        self.class_weight = class_weight
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:

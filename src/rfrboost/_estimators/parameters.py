@@ -55,6 +55,10 @@ FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "activation": [StrOptions(CHOICES)],
 }
 
+CLASS_CONSTRAINTS: dict[str, list[Any]] = {
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+}
+
 REGRESSION_CONSTRAINTS: dict[str, list[Any]] = {
     "loss": [LOSSES, Loss],
     "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
@@ -82,6 +86,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "sample_splitting": ["boolean"],
     "random_state": ["random_state"],
     "warm_start": ["boolean"],
+    "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
 
@@ -119,13 +124,19 @@ class Parameters:
     sample_splitting: bool = False
     random_state: Any = None
     warm_start: bool = False
+    n_jobs: int | None = None
     verbose: int = 0
+    class_weight: Any = None
     #: whether the number of layers is left to the data
     automatic: bool = field(init=False)
     #: whether tables are encoded; a single network takes X as it is
     prepares: bool = field(init=False)
     #: the runs that rows are cut into for sample splitting, one per layer; otherwise 1
     parts: int = field(init=False)
+    #: the number of folds: ``cv`` if it is a number, else ``n_bags``
+    bags: int = field(init=False)
+    #: whether ``cv`` says more than how many folds there are
+    splits_rows: bool = field(init=False)
 
     def __post_init__(self) -> None:
         automatic = is_auto(self.n_layers)
@@ -133,11 +144,9 @@ class Parameters:
         object.__setattr__(self, "automatic", automatic)
         object.__setattr__(self, "prepares", automatic and self.preprocess is not None)
         object.__setattr__(self, "parts", max(int(self.n_layers), 1) if splits else 1)
-
-    @property
-    def bags(self) -> int:
-        """The number of folds: ``cv`` if it is a number, else ``n_bags``."""
-        return int(self.cv) if isinstance(self.cv, Integral) else self.n_bags
+        by_number = isinstance(self.cv, Integral)
+        object.__setattr__(self, "bags", int(self.cv) if by_number else self.n_bags)
+        object.__setattr__(self, "splits_rows", self.cv is not None and not by_number)
 
 
 def is_auto(value: object) -> bool:
@@ -470,7 +479,6 @@ def plan_for(
         bumps=any(map(is_bumps, families)),
         trees=any(map(is_trees, families)),
         learns_metric=parameters.metric != "identity",
-        max_seconds=parameters.max_seconds,
         seed=seed,
         sizes=sizes,
     )

@@ -185,6 +185,9 @@ class RFRBoostRegressor(NetworkRegressor):
         weights, not on their order.
     warm_start : bool, default=False
         Single networks: let ``fit`` add layers to a fitted model, up to ``n_layers``.
+    n_jobs : int, default=None
+        The number of threads of a fit, which changes no bit of the model; -1 is one for each
+        processor, None as many as BLAS may use.
     verbose : int, default=0
         Whether to show a progress bar.
 
@@ -260,6 +263,7 @@ class RFRBoostRegressor(NetworkRegressor):
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_layers = n_layers
@@ -288,6 +292,7 @@ class RFRBoostRegressor(NetworkRegressor):
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

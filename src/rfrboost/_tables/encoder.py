@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
@@ -249,7 +250,8 @@ class LevelColumn:
 def level_codes(levels: Sequence[str | None], texts: list[str | None]) -> Indices:
     """The index of each text among the levels; ``len(levels)`` for texts that are not there."""
     places = {level: i for i, level in enumerate(levels)}
-    return np.fromiter((places.get(text, len(places)) for text in texts), np.intp, len(texts))
+    found = map(places.get, texts, repeat(len(places)))
+    return np.fromiter(found, np.intp, len(texts))
 
 
 def checksum(text: str | None) -> float:
@@ -328,12 +330,11 @@ class Encoder:
     def _warn(self, raw: Array, unseen: dict[int, Mask]) -> None:
         """Say which rows hold unseen categories, or numbers (in ``raw``) far from those known."""
         columns, low, high = self._far
-        numbers = raw[:, columns]
-        with np.errstate(invalid="ignore"):
-            far = (numbers < low) | (numbers > high)
-        if far.any():
-            found = np.flatnonzero(far.any(axis=0))
-            unseen |= {self.sources[columns[k]]: far[:, k] for k in found}
+        least = np.fmin.reduce(raw, axis=0, initial=np.inf)[columns]
+        most = np.fmax.reduce(raw, axis=0, initial=-np.inf)[columns]
+        for k in np.flatnonzero((least < low) | (most > high)):
+            x = raw[:, columns[k]]
+            unseen[self.sources[columns[k]]] = (x < low[k]) | (x > high[k])
         if unseen:
             rows = int(np.any(list(unseen.values()), axis=0).sum())
             named = {self._names[j]: int(unseen[j].sum()) for j in sorted(unseen)}

@@ -257,8 +257,8 @@ def constant_column() -> Fitted:
 
 def common_levels(texts: list[str | None], w: Array | None) -> list[str | None]:
     """The levels that are not rare, in alphabetical order; None, for missing values, is first."""
-    codes: dict[str | None, int] = {}
-    coded = np.fromiter((codes.setdefault(t, len(codes)) for t in texts), np.intp, len(texts))
+    codes = {level: i for i, level in enumerate(dict.fromkeys(texts))}
+    coded = np.fromiter(map(codes.__getitem__, texts), np.intp, len(texts))
     weight = np.bincount(coded, w, minlength=len(codes))
     common = [level for level, i in codes.items() if weight[i] >= FEWEST_ROWS]
     return sorted(common, key=lambda level: (level is not None, level or ""))

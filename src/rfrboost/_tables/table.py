@@ -188,12 +188,24 @@ def kind_of(values: np.ndarray, label: str) -> str:
 def kind_of_cells(cells: np.ndarray, label: str) -> str:
     """The kind that all cells have in common; levels if they differ, compared as text."""
     kinds = set()
-    for cell_type in set(map(type, cells[~missing(cells)])):
+    for cell_type in set(map(type, cells)):
+        if holds_nothing(cells, cell_type):
+            continue
         kind = next((k for k, bases in CELL_KINDS.items() if issubclass(cell_type, bases)), None)
         if kind is None:
             raise TypeError(f"{label} holds a {cell_type.__name__}; {WANTED}.")
         kinds.add(kind)
     return next(iter(kinds), NOTHING) if len(kinds) < 2 else LEVELS
+
+
+def holds_nothing(cells: np.ndarray, cell_type: type) -> bool:
+    """Whether all cells of this type are missing values.
+
+    Most types say so by themselves, so that not every cell has to be looked at.
+    """
+    if not issubclass(cell_type, (*MAY_BE_NAN, Decimal)):
+        return cell_type.__name__ in MISSING_TYPES
+    return all(is_missing(cell) for cell in cells if type(cell) is cell_type)
 
 
 def missing(cells: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ from rfrboost.cli.options import (
 )
 from rfrboost.cli.request import LossName, Roles, Settings, Source
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},

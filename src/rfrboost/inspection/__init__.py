@@ -28,6 +28,7 @@ from rfrboost.inspection._learning_curve import LearningCurveDisplay, plot_learn
 from rfrboost.inspection._page import report
 from rfrboost.inspection._representation import RepresentationDisplay, plot_representation
 from rfrboost.inspection._residuals import ResidualsDisplay, plot_residuals
+from rfrboost.inspection._threshold import Threshold, best_threshold
 
 __all__ = [
     "Attribution",
@@ -38,7 +39,9 @@ __all__ = [
     "LearningCurveDisplay",
     "RepresentationDisplay",
     "ResidualsDisplay",
+    "Threshold",
     "attribute",
+    "best_threshold",
     "expected_calibration_error",
     "importances",
     "interactions",

@@ -33,6 +33,7 @@ BOOSTED: dict[str, Any] = {
     "preprocess": "auto",
     "categorical_features": "from_dtype",
     "n_bags": 5,
+    "cv": None,
     "max_seconds": None,
     "sample_splitting": False,
     "random_state": None,

@@ -484,7 +484,7 @@ def resumed_network(
             "add layers to it. Set warm_start=False to start afresh."
         )
     known = former.targets
-    if isinstance(known, ClassTargets) and not np.array_equal(classes, known.classes):
+    if isinstance(known, ClassTargets) and not np.array_equal(np.asarray(classes), known.classes):
         raise ValueError(
             "y holds other classes than in the last fit, so warm_start cannot add layers to it. "
             "Set warm_start=False to start afresh."

@@ -34,6 +34,8 @@ BOOSTED: dict[str, Any] = {
     "categorical_features": "from_dtype",
     "n_bags": 5,
     "cv": None,
+    "class_weight": None,
+    "n_jobs": None,
     "max_seconds": None,
     "sample_splitting": False,
     "random_state": None,

@@ -151,7 +151,7 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     mean = X.mean(axis=0)
     rng = default_rng(SeedSequence(plan.seed))
     bags = bag(centered(X, mean), y, None, plan.n_bags, plan.strata, rng, sizes)
-    families, _ = fit_families(bags, plan, rng, RUN, began=0.0)
+    families, _ = fit_families(bags, plan, rng, RUN)
     assert families.boosted
     assert (families.kernel is not None) == plan.loss.least_squares
     for k in bags.members:

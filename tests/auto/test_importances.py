@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fake_clock import Clock, install
 from scipy.stats import spearmanr
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -178,12 +179,20 @@ def test_the_work_is_bounded_by_the_size_of_the_table(n_rows, n_columns):
     assert asked <= most + most // n_columns + 1
 
 
-def test_after_the_time_limit_there_are_no_shares():
+def test_after_the_time_limit_there_is_no_further_pass(monkeypatch):
     X = np.random.default_rng(0).normal(size=(5000, 4))
-    shares, _ = shares_of(X, lambda x: x[:, :1], deadline=time.perf_counter() + 99)
-    np.testing.assert_allclose(shares, [1, 0, 0, 0])
-    with pytest.raises(OutOfTimeError):
-        shares_of(X, lambda x: x[:, :1], deadline=time.perf_counter() - 1)
+    found = []
+    # The clock is read after each of four columns of the first pass, and after every pass.
+    for deadline in (4.0, 99.0):
+        install(monkeypatch, Clock())
+        found.append(shares_of(X, lambda x: x[:, :1], deadline=deadline))
+    (late, asked), (_, unhurried) = found
+    np.testing.assert_allclose(late, [1, 0, 0, 0])
+    assert asked <= unhurried / 2
+    for deadline in (0.0, 3.0):
+        install(monkeypatch, Clock())
+        with pytest.raises(OutOfTimeError):
+            shares_of(X, lambda x: x[:, :1], deadline=deadline)
 
 
 def test_the_time_limit_of_a_fit_reaches_its_importances(monkeypatch):

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow.dataset as ds
 import pytest
 from block_rows import cut, output, regression_rows
+from fake_clock import Clock, install
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -15,9 +16,11 @@ from scipy import sparse
 from small_sizes import clone_with_sizes, with_sizes
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
-from rfrboost._blocks.held_out import HeldOutRows
+from rfrboost._blocks.held_out import HeldOutRows, HeldOutStopping
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._blocks.sample import BlockSample
+from rfrboost._model.losses import SquaredError
+from rfrboost._model.network import Network
 from rfrboost._numerics.sizes import Sizes
 
 #: more than 300 rows are many, and a sample has at most 256
@@ -79,10 +82,55 @@ def test_the_layers_kept_are_the_best_on_rows_that_were_not_fitted():
     assert len(with_sizes(model, LARGE).fit(RowBlocks([(X, noise)])).network_.layers) <= 2
 
 
-def test_time_is_up_between_two_layers():
+def test_a_layer_that_would_end_too_late_is_not_begun(monkeypatch):
+    """A layer takes ten seconds, and the fit must end after 25."""
+    held = HeldOutRows(100)
+    held.y = np.empty((0, 1))
+    network = Network(np.zeros(2), None, (), ())
+    install(monkeypatch, Clock(tick=10.0))
+    stopping = HeldOutStopping(held, SquaredError(), 25.0)
+    assert [stopping(network) for _ in range(3)] == [True, True, False]
+
+
+def test_time_counts_from_the_call_of_fit(monkeypatch):
     X, y, _ = table()
-    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=1e-9), LARGE)
+    monkeypatch.setattr("rfrboost._estimators.routes.has_time_for_all", lambda *_: True)
+    install(monkeypatch, Clock())
+    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=5.0), LARGE)
     assert len(model.fit(RowBlocks([(X, y)])).network_.layers) == 0
+
+
+def test_without_time_for_all_rows_the_ensemble_is_fitted_to_the_sample(monkeypatch):
+    X, y, _ = table()
+    blocks = RowBlocks([(X[i : i + 100], y[i : i + 100]) for i in range(0, len(y), 100)])
+    install(monkeypatch, Clock())
+    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=50.0), LARGE)
+    # The Gram matrix of a batch takes one reading, that of all rows fewer batches than one.
+    monkeypatch.setattr("rfrboost._estimators.routes.LAYER_COST", 1e6)
+    with pytest.warns(UserWarning, match=f"all {len(y):,} rows"):
+        model.fit(blocks)
+    assert hasattr(model, "oof_score_")
+    assert len(model.oof_prediction_) <= LARGE.sampled_rows
+    monkeypatch.setattr("rfrboost._estimators.routes.LAYER_COST", 1e-6)
+    install(monkeypatch, Clock())
+    assert not hasattr(model.set_params(max_seconds=1e6).fit(blocks), "oof_score_")
+
+
+def test_blocks_are_read_until_their_share_of_the_time_is_over(monkeypatch):
+    X = default_rng(0).standard_normal((1000, 2))
+    blocks = RowBlocks([(X[i : i + 50], X[i : i + 50, 0]) for i in range(0, 1000, 50)])
+    install(monkeypatch, Clock())
+    with pytest.warns(UserWarning, match="the first 400 rows"):
+        sample = BlockSample(BlockArrays(blocks), LARGE, 7.0)
+    assert not sample.complete
+    assert sample.n_rows == 400
+    install(monkeypatch, Clock())
+    assert BlockSample(BlockArrays(blocks), LARGE, 1e9).complete
+    install(monkeypatch, Clock())
+    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=26.0), LARGE)
+    with pytest.warns(UserWarning, match="too short"):
+        model.fit(blocks)
+    assert model.score(X, X[:, 0]) > 0.9
 
 
 def test_parameters_that_are_set_are_kept():
@@ -104,7 +152,7 @@ def test_parameters_that_are_set_are_kept():
 
 def test_what_needs_an_ensemble_says_so():
     X, y, _ = table()
-    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=1e-9), LARGE)
+    model = with_sizes(RFRBoostRegressor(**QUICK), LARGE)
     model.fit(RowBlocks([(X, y)]))
     with pytest.raises(ValueError, match="row blocks of more than 50,000"):
         model.predict_interval(X)

@@ -17,7 +17,7 @@ from rfrboost._auto.bags import bag_apart
 from rfrboost._auto.kernel import DualRidge
 from rfrboost._auto.local_kernels import fit_local_kernels
 from rfrboost._model.bumps import Bumps
-from rfrboost._model.leaves import LocalSums, Splits, grow, middle
+from rfrboost._model.leaves import LocalSums, Splits, grow, middle, principal
 from rfrboost._model.network import centered
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._numerics.threads import team
@@ -74,6 +74,17 @@ def test_the_first_cut_is_across_the_direction_that_the_metric_stretches_most():
     for stretch in (np.array([1.0, 9.0, 1.0]), np.diag([1.0, 9.0, 1.0])):
         direction = grow(X, stretch, 250, default_rng(0)).directions[0]
         assert np.abs(direction[1]) > 0.99 * np.linalg.norm(direction)
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (6, 40), (20, 20)])
+def test_the_first_principal_component_of_wide_rows_is_that_of_tall_ones(shape):
+    Z = default_rng(0).standard_normal(shape) @ np.diag(np.linspace(0.1, 3.0, shape[1]))
+    Z -= Z.mean(axis=0)
+    u = principal(Z)
+    expected = np.linalg.svd(Z)[2][0]
+    assert u.shape == (shape[1], 1)
+    np.testing.assert_allclose(np.abs(u[:, 0]), np.abs(expected), atol=1e-9)
+    assert not principal(np.zeros((3, 5))).any()
 
 
 def test_equal_rows_stay_together():

@@ -183,15 +183,16 @@ def test_sparse_matrices_are_numbers():
     assert np.array_equal(encoder(X.tocoo()), encoded)
 
 
-def test_sparse_matrices_that_are_too_large_are_refused():
+def test_columns_of_large_sparse_matrices_are_read_one_by_one():
     X = sparse.random(40, 5, 0.3, random_state=np.random.default_rng(0), format="csr")
     size = 8 * 40 * 5
-    assert from_sparse(X, largest_bytes=size).shape == (40, 5)
-    with pytest.raises(ValueError, match="sparse and would take"):
-        from_sparse(X, largest_bytes=size - 1)
-    # 2²⁰ by 2⁹ numbers are 4 GiB, twice what is allowed by default.
-    with pytest.raises(ValueError, match=r"would take 4\.0 GiB .* the 2 GiB allowed"):
-        fitted(sparse.csr_matrix((2**20, 2**9)), targets(2**20))
+    whole, lazy = from_sparse(X, largest_bytes=size), from_sparse(X, largest_bytes=size - 1)
+    assert whole.array is not None
+    assert lazy.array is None
+    assert lazy.shape == (40, 5)
+    read = np.empty((40, 3))
+    lazy.numbers([4, 0, 1], read)
+    assert np.array_equal(read, X.toarray()[:, [4, 0, 1]])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, bool])

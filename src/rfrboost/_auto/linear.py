@@ -21,8 +21,10 @@ from rfrboost._typing import Array
 LINEAR_SHARE = 0.25
 LEAST_SECONDS = 0.4
 
-# The fewest rows that they are fitted on, for each column.
-LEAST_ROWS = 8
+# The fewest rows that they are fitted on: this many for each column, and not below LEAST_ROWS,
+# whose sums take hardly any time. With fewer they may be worse than linear models of all rows.
+ROWS_PER_COLUMN = 8
+LEAST_ROWS = 2048
 
 # The shortest time, in seconds, that can be measured.
 SHORTEST = 1e-6
@@ -83,10 +85,11 @@ def affordable(
     for k in range(len(penalties), 0, -1):
         if linear_work(n, D, k * len(bags.members)) <= most:
             return 1, likeliest(penalties, k, n, D)
-    every = 2
-    while n // every >= LEAST_ROWS * D and linear_work(n // every, D, len(bags.members)) > most:
+    fewest = max(ROWS_PER_COLUMN * D, LEAST_ROWS)
+    every = 1
+    while n // (2 * every) >= fewest and linear_work(n // every, D, len(bags.members)) > most:
         every *= 2
-    return (every if n // every >= LEAST_ROWS * D else every // 2), likeliest(penalties, 1, n, D)
+    return every, likeliest(penalties, 1, n, D)
 
 
 def linear_work(n: int, D: int, n_solves: int) -> float:

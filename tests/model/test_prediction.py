@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._model.features import DenseFeatures
 from rfrboost._model.network import DOUBLE, Network, centered
-from rfrboost._model.prediction import BumpSums, LeafSums, Neurons, in_single
+from rfrboost._model.prediction import AnySums, BumpSums, LeafSums, Neurons, in_single
 from rfrboost._numerics.precision import LARGEST_FACTOR, UNIT_ROUNDOFF
 from rfrboost._numerics.sizes import SIZES
 
@@ -68,7 +68,7 @@ def test_the_sum_is_what_the_layers_say(fitted):
 
 def test_every_kind_of_block_is_made():
     kinds = {type(b) for model, _ in MODELS.values() for b in model.network_.prediction.blocks}
-    assert kinds == {Neurons, BumpSums, LeafSums}
+    assert kinds == {Neurons, BumpSums, LeafSums, AnySums}
 
 
 def test_a_row_is_predicted_alone_as_in_a_batch(fitted):

@@ -95,6 +95,21 @@ def test_for_squared_error_they_are_non_negative_least_squares(outputs, weighted
     np.testing.assert_allclose(b, expected[3 : 3 + outputs] - expected[3 + outputs :], atol=2e-3)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_families_that_are_much_alike_get_their_best_weights(seed):
+    rng = default_rng(seed)
+    signal = rng.standard_normal((400, 1))
+    y = signal + 0.15 * rng.standard_normal((400, 1))
+    common = 0.1 * rng.standard_normal((400, 1))
+    sizes = rng.uniform(0.02, 0.2, 7)
+    raws = [signal + common + size * rng.standard_normal((400, 1)) for size in sizes]
+    v, b = stack(raws, y, np.ones(400), SquaredError())
+    columns = np.column_stack([*raws, np.ones(400), -np.ones(400)])
+    lowest = nnls(columns, y[:, 0])[1] ** 2
+    reached = np.square(np.tensordot(v, np.stack(raws), 1) + b - y).sum()
+    assert reached <= lowest * (1 + 1e-4)
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_unit_of_a_family_does_not_matter(name):
     loss, outputs = PROBLEMS[name]

@@ -404,3 +404,27 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
         with pytest.raises(ValueError, match="not a file that could be replaced"):
             model.save(path)
     assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RFRBoostRegressor(n_bags=2, random_state=3),
+        RFRBoostClassifier(n_bags=2, random_state=3),
+        RFRBoostRegressor(**SMALL),
+        RFRBoostClassifier(**SMALL),
+        RFNNRegressor(9, random_state=3),
+    ],
+    ids=lambda model: f"{type(model).__name__} {model.get_params().get('n_layers')}",
+)
+def test_two_equal_fits_write_equal_files(model, tmp_path):
+    X, y = classification(60) if isinstance(model, RFRBoostClassifier) else regression(60)
+    files = []
+    for name in ("first", "second"):
+        again = clone(model).fit(X, y)
+        again.save(tmp_path / name)
+        files.append((tmp_path / name).read_bytes())
+    assert files[0] == files[1]
+    assert all(record["seconds"] > 0 for record in again.history_)
+    loaded = rfrboost.load(tmp_path / "second")
+    assert loaded.history_ == [{**record, "seconds": 0.0} for record in again.history_]

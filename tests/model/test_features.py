@@ -25,7 +25,6 @@ from rfrboost._model.network import LayerFeatures
 from rfrboost._model.samplers import (
     IID,
     SWIM,
-    Columns,
     Fourier,
     SparseSWIM,
     drawn_distances,
@@ -203,7 +202,6 @@ def test_optional_members_may_be_missing():
     assert is_axis_aligned(SparseSWIM(0.5, "tanh"))
     assert not is_axis_aligned(SWIM(0.5, "tanh"))
     assert not is_axis_aligned(BumpSampler())
-    assert not is_axis_aligned(Columns(3))
 
 
 def test_a_map_may_say_how_inaccurate_it_is():

@@ -11,7 +11,8 @@ from example_tables import NUMBERS, fitted
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rfrboost._tables.encoder import Scaling, squash, stack
+from rfrboost._tables.encoder import Scaling, squash
+from rfrboost._tables.fit import stack
 from rfrboost._tables.statistics import (
     fit_scale,
     indicator_scale,

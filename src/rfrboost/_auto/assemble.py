@@ -11,7 +11,10 @@ columns of its own members, and the head is the mean over members. Members that 
 rows (``Bags.kept``) are left out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -35,6 +38,11 @@ STACKING_PENALTY = 1e-6
 # that far fewer iterations do as a rule.
 STACKING_ITERATIONS = 200
 
+# The most runs of L-BFGS-B, and the share of the loss that another run must gain to be worth one
+# more. Three runs do as a rule.
+STACKING_RUNS = 20
+STACKING_GAIN = 1e-9
+
 
 @dataclass(frozen=True)
 class Families:
@@ -52,12 +60,15 @@ class Families:
     trees: TreesFit | None
 
 
-def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[Network, Array]:
+def assemble(
+    bags: Bags, mean: Array, loss: Loss, families: Families, deadline: float = np.inf
+) -> tuple[Network, Array]:
     """The weighted families as one network, and its raw predictions for held-out rows (n, d).
 
-    ``mean`` are the means of the columns of X, which the rows of ``bags`` are without.
+    ``mean`` are the means of the columns of X, which the rows of ``bags`` are without. After the
+    ``deadline``, a reading of ``time.perf_counter``, weights are taken as they are.
     """
-    v, b, combined = family_weights(bags, loss, families)
+    v, b, combined = family_weights(bags, loss, families, deadline)
     n_boosted = len(families.boosted)
     kept = bags.kept
     m = len(kept)
@@ -90,7 +101,9 @@ def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[N
     return network, combined
 
 
-def family_weights(bags: Bags, loss: Loss, families: Families) -> tuple[Array, Array, Array]:
+def family_weights(
+    bags: Bags, loss: Loss, families: Families, deadline: float = np.inf
+) -> tuple[Array, Array, Array]:
     """The weights v of all families, the intercept b, and the weighted out-of-fold predictions."""
     fits = [families.linear, *families.boosted]
     others = [fit for fit in (families.kernel, families.trees) if fit is not None]
@@ -98,14 +111,19 @@ def family_weights(bags: Bags, loss: Loss, families: Families) -> tuple[Array, A
     y = bags.y[bags.held_out]
     w = bags.w[bags.held_out]
     same_members = bags.kept == bags.members
-    v, b = stack(list(raw), y, w, loss) if same_members else mixture(raw, y, w, loss)
+    v, b = stack(list(raw), y, w, loss, deadline) if same_members else mixture(raw, y, w, loss)
     combined = np.einsum("f,fnd->nd", v, raw) + b
     shift = loss.shift(combined, y, w)
     return v, b + shift, combined + shift
 
 
-def stack(families: list[Array], y: Array, w: Array, loss: Loss) -> tuple[Array, Array]:
-    """v ≥ 0 and b that minimise the mean loss of Σ v_f·raw_f + b; the families raw_f are (n, d)."""
+def stack(
+    families: list[Array], y: Array, w: Array, loss: Loss, deadline: float = np.inf
+) -> tuple[Array, Array]:
+    """v ≥ 0 and b that minimise the mean loss of Σ v_f·raw_f + b; the families raw_f are (n, d).
+
+    The first iteration after the ``deadline`` is the last.
+    """
     means = np.stack([f.mean(axis=0) for f in families])
     centred = [f - mean for f, mean in zip(families, means, strict=True)]
     scales = np.array([np.sqrt(np.mean(f**2)) or 1.0 for f in centred])
@@ -124,16 +142,44 @@ def stack(families: list[Array], y: Array, w: Array, loss: Loss) -> tuple[Array,
         gradient = np.einsum("fnd,nd->f", S, slopes) + 2 * STACKING_PENALTY * away
         return value, np.concatenate([gradient, slopes.sum(axis=0)])
 
-    v = minimize(
-        objective,
-        np.concatenate([first, loss.start(y, w)]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * F + [(None, None)] * d,
-        options={"maxiter": STACKING_ITERATIONS, "ftol": 1e-13, "gtol": 1e-9},
-    ).x
+    bounds = [(0.0, None)] * F + [(None, None)] * d
+    v = least(objective, np.concatenate([first, loss.start(y, w)]), bounds, deadline)
     weights = v[:F] / scales
     return weights, v[F:] - weights @ means
+
+
+def least(
+    objective: Callable[[Array], Any], v: Array, bounds: list[Any], deadline: float = np.inf
+) -> Array:
+    """The v within bounds for which a convex objective is least, found from a starting point.
+
+    L-BFGS-B takes a step that gains nothing for the end, which among families that are much alike
+    may be far from the least value. It is therefore begun anew, without what it remembers of the
+    curvature, until a whole run gains nothing. The first iteration after the ``deadline`` is the
+    last.
+    """
+
+    def stop_in_time(_: Array) -> None:
+        if perf_counter() >= deadline:
+            raise StopIteration
+
+    value = np.inf
+    for _ in range(STACKING_RUNS):
+        found = minimize(
+            objective,
+            v,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            callback=stop_in_time,
+            options={"maxiter": STACKING_ITERATIONS, "ftol": 1e-13, "gtol": 1e-9},
+        )
+        v = found.x
+        gains = value - found.fun > STACKING_GAIN * abs(found.fun)
+        if not gains or perf_counter() >= deadline:
+            break
+        value = found.fun
+    return v
 
 
 def mixture(raw: Array, y: Array, w: Array, loss: Loss) -> tuple[Array, Array]:

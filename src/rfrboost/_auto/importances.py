@@ -24,6 +24,7 @@ from rfrboost._model.features import DenseFeatures
 from rfrboost._model.network import Head, LowRankStep, Network
 from rfrboost._numerics.arrays import content_order, frozen
 from rfrboost._numerics.blas import product
+from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._typing import Array, Indices
 
 #: predictions (q, d) of made-up rows: entry (i, j) of the indices (q, D) says from which row of a
@@ -59,6 +60,8 @@ def importances(
     these are shuffled together. For ``same_unit`` and ``deadline`` see :func:`column_shares`. The
     result ends with the last column that is a source.
     """
+    if perf_counter() >= deadline:
+        raise OutOfTimeError
     rng = default_rng(SeedSequence(0))
     order = content_order(X, np.zeros((len(X), 1)), rng)
     narrow = averaged(network)
@@ -70,7 +73,7 @@ def importances(
 
     chances = None if w is None else w[order] / w.sum()
     shares = column_shares(recombined, len(X), len(used), rng, same_unit, chances, deadline)
-    return np.bincount(used, shares)
+    return np.bincount(used, shares).astype(float)
 
 
 def column_shares(
@@ -98,19 +101,24 @@ def column_shares(
     chances : array of shape (n_rows,), optional
         The probability with which a row is drawn, by default the same for all.
     deadline : float, optional
-        The reading of ``perf_counter`` after which there is no further pass. The first is always
-        completed.
+        The reading of ``perf_counter`` after which there is no further pass. If it comes before the
+        end of the first one, :class:`OutOfTimeError` is raised.
     """
     affordable = max(n_rows, LEAST_PREDICTED) // n_columns
     m = int(np.clip(affordable, FEWEST_ROWS, MOST_ROWS)) // PASSES
     drawn = spread_rows(n_rows, chances, 2 * m * PASSES, rng).reshape(PASSES, 2, m)
     before = []
-    changes = []
+    changes: list[list[Array]] = []
     for rows, donors in drawn:
         predicted = recombined(np.tile(rows[:, None], n_columns))
         moved = shuffled(recombined, rows, donors, n_columns)
         before.append(predicted)
-        changes.append([np.square(other - predicted).mean(axis=0) for other in moved])
+        of_columns: list[Array] = []
+        for other in moved:
+            of_columns.append(np.square(other - predicted).mean(axis=0))
+            if not changes and perf_counter() >= deadline:
+                raise OutOfTimeError
+        changes.append(of_columns)
         if perf_counter() >= deadline:
             break
     variances = np.concatenate(before).var(axis=0)

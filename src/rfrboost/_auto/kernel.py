@@ -93,6 +93,8 @@ def fit_kernel(
     ]
     judging = bags.groups.index(bags.judges())
     choice = choose(bags, bags.judge, shapes[judging], rng, run.team)
+    if perf_counter() >= run.deadline:
+        return None
     bumps = [replace(shape, reach=choice.reach, mix=choice.mix) for shape in shapes]
     ridge = DualRidge if every_row_a_centre(bags) else PrimalRidge
     first = ridge(bags, bags.groups[judging], bumps[judging], run.team)

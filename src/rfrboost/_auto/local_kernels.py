@@ -24,7 +24,7 @@ from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array, Indices
 
 # Under a time limit the most rows of a leaf are divided by the first of these numbers with which
-# all leaves can be fitted in time, or else by the last.
+# all leaves can be fitted in time; with none of them there are no kernel members.
 DIVISORS = (1, 2, 4, 8)
 
 # Number of leaves that are fitted to measure how long a leaf takes, and how many times fewer rows
@@ -48,6 +48,8 @@ def fit_local_kernels(
     L = metrics[bags.groups.index(bags.judges())]
     most = bags.sizes.most_centres
     most_rows = most if isinf(run.deadline) else affordable_rows(bags, L, rng, run)
+    if most_rows is None:
+        return None
     splits, parts = leaves_of(bags, L, most_rows, rng)
     if splits.n_leaves == 1:
         return fit_kernel(bags, metrics, rng, run)
@@ -100,8 +102,8 @@ def leaves_of(bags: Bags, L: Array, most_rows: int, rng: Generator) -> tuple[Spl
         most_rows *= 2
 
 
-def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int:
-    """The most rows of a leaf such that all leaves are fitted before the deadline."""
+def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int | None:
+    """The most rows of a leaf such that all leaves are fitted before the deadline, if any."""
     n = len(bags.y)
     most = bags.sizes.most_centres
     m = most // TRIAL_DIVISOR
@@ -119,7 +121,7 @@ def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int:
         return float(leaves * seconds * (n / leaves / m) ** 2)
 
     sizes = [most // divisor for divisor in DIVISORS]
-    return next((rows for rows in sizes if cost(rows) <= run.deadline - ended), sizes[-1])
+    return next((rows for rows in sizes if cost(rows) <= run.deadline - ended), None)
 
 
 def on_one_thread(run: Run) -> Run:

@@ -30,6 +30,7 @@ from rfrboost._model.losses import Loss
 from rfrboost._model.trees import Trees
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
+from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._paper.stopping import Stopping
 from rfrboost._typing import Array, Indices
 
@@ -37,13 +38,13 @@ from rfrboost._typing import Array, Indices
 Bins = NDArray[np.uint8]
 
 # Trees that a member grows between two looks at its held-out rows.
-LAYER_TREES = 10
+LAYER_TREES = 20
 
 # Questions of a tree, so that it has 64 leaves.
 HEIGHT = 6
 
 # The share of its fit that a tree moves the predictions by.
-LEARNING_RATE = 0.2
+LEARNING_RATE = 0.12
 
 # Bins of a column. Borders between them are the only thresholds that trees may ask for.
 BINS = 32
@@ -102,9 +103,12 @@ def fit_trees(
 ) -> TreesFit | None:
     """Grow trees for all members from predictions ``start`` (members, d), layer by layer.
 
-    None if no layer lowers the held-out loss. At least one layer is tried, even after the deadline.
+    None if no layer lowers the held-out loss before the deadline.
     """
-    binned = binned_rows(bags)
+    try:
+        binned = binned_rows(bags, run.deadline)
+    except OutOfTimeError:
+        return None
     if binned.counts.max(initial=1) == 1:
         return None
     n = len(bags.y)
@@ -129,7 +133,8 @@ def fit_trees(
             run.watch(records[-1])
         if stopping.improves(mean, layer):
             best = bags.out_of_fold(raw)
-        if stopping.stalled(layer) or mean <= enough or perf_counter() >= run.deadline:
+        now = perf_counter()
+        if stopping.stalled(layer) or mean <= enough or 2 * now - began >= run.deadline:
             break
     if stopping.best_layers == 0:
         return None
@@ -158,15 +163,21 @@ def trees_of(forests: list[Forest], binned: Binned, kept: int) -> Trees:
 # Bins
 
 
-def binned_rows(bags: Bags) -> Binned:
-    """All rows in bins, whose borders are those of the rows that members are fitted on."""
+def binned_rows(bags: Bags, deadline: float = np.inf) -> Binned:
+    """All rows in bins, whose borders are those of the rows that members are fitted on.
+
+    Raises :class:`OutOfTimeError` at the first column after the deadline.
+    """
     X = bags.x[:, :-1]
     fitted = np.unique(np.concatenate(list(bags.seen.values())))
-    borders = tuple(borders_between(column[fitted]) for column in X.T)
+    borders = []
     bins = np.empty((X.shape[1], len(X)), np.uint8)
-    for j, own in enumerate(borders):
-        bins[j] = np.searchsorted(own, X[:, j], side="left")
-    return Binned(bins, borders, np.array([len(own) + 1 for own in borders]))
+    for j, column in enumerate(X.T):
+        if perf_counter() >= deadline:
+            raise OutOfTimeError
+        borders.append(borders_between(column[fitted]))
+        bins[j] = np.searchsorted(borders[j], column, side="left")
+    return Binned(bins, tuple(borders), np.array([len(own) + 1 for own in borders]))
 
 
 def borders_between(column: Array) -> Array:

@@ -8,6 +8,7 @@ raw predictions mean to the user.
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import InvalidOperation
 from typing import Any
 
@@ -31,6 +32,13 @@ BEYOND = 0.25
 
 # The types of numbers that X may have; others become float64.
 DTYPES = [np.float64, np.float32]
+
+#: scikit-learn's own words, and what to do
+OTHER_ORDER = (
+    "The feature names should match those that were passed during fit.\n"
+    "Feature names must be in the same order as they were in fit.\n"
+    "Pass X[model.feature_names_in_]; columns that were not in fit may stay out."
+)
 
 #: what Python raises for numbers that no float can hold
 UNREADABLE = (OverflowError, InvalidOperation)
@@ -187,6 +195,29 @@ def class_columns(codes: np.ndarray, n_classes: int) -> Array:
     return codes[:, None].astype(float) if n_classes == 2 else np.eye(n_classes)[codes]
 
 
+def class_weighted(w: Array | None, labels: np.ndarray, class_weight: Any) -> Array:
+    """Weights (n,) times the factor of each row's class."""
+    classes, codes = np.unique(labels, return_inverse=True)
+    rows = np.ones(len(codes)) if w is None else w
+    if class_weight == "balanced":
+        mass = np.bincount(codes, rows)
+        factors = np.divide(mass.sum(), len(mass) * mass, out=np.zeros(len(mass)), where=mass > 0)
+    else:
+        unknown = [label for label in class_weight if label not in classes]
+        if unknown:
+            raise ValueError(
+                f"class_weight names the class {str(unknown[0])!r}, which is not in y. Name "
+                f"classes as in y: {', '.join(map(repr, classes.tolist()[:10]))}."
+            )
+        factors = np.array(
+            [class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float
+        )
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
+            raise ValueError("class_weight must be numbers of zero or more, some of them positive.")
+    weighted: Array = rows * factors[codes]
+    return weighted
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The columns of X that a model was fitted on: their number, names, and how to encode them."""
@@ -199,9 +230,23 @@ class Inputs:
         """X at prediction as the array (n, D) that the network was fitted on."""
         check_container(X)
         try:
-            return self._checked(estimator, X)
+            return self._checked(estimator, self.matched(X))
         except UNREADABLE as error:
             raise unreadable("X") from error
+
+    def matched(self, X: Any) -> Any:
+        """The columns of the fit, by name, of a data frame that has others too.
+
+        scikit-learn's rules ask for an error if the names are those of the fit in another order.
+        """
+        if self.names is None or not hasattr(X, "columns") or sparse.issparse(X):
+            return X
+        present = list(X.columns)
+        if len(present) == len(self.names):
+            if present != list(self.names) and set(present) == set(self.names):
+                raise ValueError(OTHER_ORDER)
+            return X
+        return X[list(self.names)] if set(self.names) < set(present) else X
 
     def _checked(self, estimator: Any, X: Any) -> Array:
         """X of a kind that can be read, as the network's array."""
@@ -272,6 +317,23 @@ def check_container(X: Any) -> None:
 def as_frame(X: Any) -> Any:
     """A table of Arrow as a data frame of pandas; anything else as it is."""
     return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
+
+
+def check_dates(y: Any, error: TypeError) -> None:
+    """Refuse dates in y, which scikit-learn refuses with this error, and say what to do."""
+    if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
+        raise ValueError(
+            "y holds dates: pass numbers, for example days since the first date."
+        ) from error
+
+
+def several_labels(name: str, n_columns: int) -> ValueError:
+    """The error about several labels per row, which names what fits a model for each."""
+    return ValueError(
+        f"y has {n_columns} columns, and {name} predicts one label per row. For multilabel or "
+        f"multi-output classification fit sklearn.multioutput.MultiOutputClassifier({name}()), "
+        "which has a model for each column."
+    )
 
 
 def unreadable(name: str) -> ValueError:

@@ -6,7 +6,6 @@ folds by itself, and this module is not needed.
 """
 
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -69,7 +68,7 @@ def pairs(
     ``groups`` alone, or with a number of folds, are dealt to folds whole; one bag holds out the
     first of ``ONE_MEMBER_FOLDS`` folds, as it does without groups.
     """
-    if not only_number(parameters.cv):
+    if parameters.splits_rows:
         classifier = task == "classification" and y.ndim == 1
         yield from check_cv(parameters.cv, y, classifier=classifier).split(X, y, groups)
         return
@@ -86,11 +85,6 @@ def pairs(
     for k, pair in enumerate(cut.split(X, y, groups)):
         if k < n_bags:
             yield pair
-
-
-def only_number(cv: Any) -> bool:
-    """Whether ``cv`` says no more than how many folds there are."""
-    return cv is None or isinstance(cv, Integral)
 
 
 def mask_of(rows: Any, n: int) -> Mask:
@@ -134,7 +128,7 @@ def check_splits(splits: Splits, labels: np.ndarray | None, groups: np.ndarray |
         if labels is not None:
             check_classes(labels, fitted, f"Split {k} of cv has no row to fit")
     if labels is not None:
-        check_classes(labels, splits.held.any(axis=0), "cv holds out no row")
+        check_classes(labels, np.logical_or.reduce(splits.held), "cv holds out no row")
 
 
 def check_classes(labels: np.ndarray, rows: Mask, problem: str) -> None:
@@ -163,3 +157,19 @@ def encodings(splits: Splits) -> list[Encoding]:
     number = np.cumsum(left)
     folds = [left & (number % ONE_MEMBER_FOLDS == k) for k in range(ONE_MEMBER_FOLDS)]
     return found + [(fold, left & ~fold) for fold in folds]
+
+
+def refuse_folds() -> None:
+    """Folds are of use only where rows are held out."""
+    raise ValueError(
+        "groups and cv say which rows are held out, but this fit holds out none: n_layers is a "
+        "number, or there are fewer than 50 rows. Leave them out."
+    )
+
+
+def refuse_both() -> None:
+    """Validation rows leave no choice of rows to hold out."""
+    raise ValueError(
+        "X_val and y_val are the rows held out, so that groups and cv have no say in that. Pass "
+        "either validation rows, or groups or cv."
+    )

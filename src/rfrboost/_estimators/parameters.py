@@ -34,6 +34,7 @@ from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler, SparseSWIM, Tr
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._paper.boost import PowerSchedule, Recipe
 from rfrboost._paper.steps import GradientStep, GreedyStep, StepRule
+from rfrboost._tables.fit import FROM_DTYPE
 
 # Upper ends far beyond use, so that products with them stay finite.
 NONNEGATIVE = Interval(Real, 0, 1e100, closed="both")
@@ -52,6 +53,10 @@ FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "feature_scale": [POSITIVE],
     "pair_sampling": [StrOptions({"gradient", "uniform"})],
     "activation": [StrOptions(CHOICES)],
+}
+
+CLASS_CONSTRAINTS: dict[str, list[Any]] = {
+    "class_weight": [dict, StrOptions({"balanced"}), None],
 }
 
 REGRESSION_CONSTRAINTS: dict[str, list[Any]] = {
@@ -74,12 +79,14 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "normalize": ["boolean"],
     "metric": [StrOptions({"identity", "agop", "auto"})],
     "preprocess": [AUTO, None],
+    "categorical_features": [StrOptions({FROM_DTYPE}), "array-like"],
     "n_bags": [Interval(Integral, 1, 100, closed="both")],
     "cv": ["cv_object"],
     "max_seconds": [POSITIVE, None],
     "sample_splitting": ["boolean"],
     "random_state": ["random_state"],
     "warm_start": ["boolean"],
+    "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
 
@@ -110,19 +117,26 @@ class Parameters:
     normalize: bool = False
     metric: str = "auto"
     preprocess: str | None = "auto"
+    categorical_features: Any = FROM_DTYPE
     n_bags: int = 5
     cv: Any = None
     max_seconds: float | None = None
     sample_splitting: bool = False
     random_state: Any = None
     warm_start: bool = False
+    n_jobs: int | None = None
     verbose: int = 0
+    class_weight: Any = None
     #: whether the number of layers is left to the data
     automatic: bool = field(init=False)
     #: whether tables are encoded; a single network takes X as it is
     prepares: bool = field(init=False)
     #: the runs that rows are cut into for sample splitting, one per layer; otherwise 1
     parts: int = field(init=False)
+    #: the number of folds: ``cv`` if it is a number, else ``n_bags``
+    bags: int = field(init=False)
+    #: whether ``cv`` says more than how many folds there are
+    splits_rows: bool = field(init=False)
 
     def __post_init__(self) -> None:
         automatic = is_auto(self.n_layers)
@@ -130,11 +144,9 @@ class Parameters:
         object.__setattr__(self, "automatic", automatic)
         object.__setattr__(self, "prepares", automatic and self.preprocess is not None)
         object.__setattr__(self, "parts", max(int(self.n_layers), 1) if splits else 1)
-
-    @property
-    def bags(self) -> int:
-        """The number of folds: ``cv`` if it is a number, else ``n_bags``."""
-        return int(self.cv) if isinstance(self.cv, Integral) else self.n_bags
+        by_number = isinstance(self.cv, Integral)
+        object.__setattr__(self, "bags", int(self.cv) if by_number else self.n_bags)
+        object.__setattr__(self, "splits_rows", self.cv is not None and not by_number)
 
 
 def is_auto(value: object) -> bool:
@@ -216,6 +228,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "l2_step": {SINGLE: 1e-2, ENSEMBLE: ByTask((1e-3, 1e-6), (1e-2, 1e-4)), LARGE: 1e-4},
     "metric": {SINGLE: "identity", ENSEMBLE: "agop", LARGE: "agop"},
     "preprocess": {SINGLE: None, ENSEMBLE: "auto", LARGE: "auto"},
+    "categorical_features": {SINGLE: NO_EFFECT, ENSEMBLE: FROM_DTYPE, LARGE: FROM_DTYPE},
     "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
     "cv": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: NO_EFFECT},
     "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
@@ -258,7 +271,7 @@ def check_effects(parameters: Parameters, route: str) -> None:
     for own in fields(parameters):
         value = getattr(parameters, own.name)
         unused = DEFAULTS.get(own.name, {}).get(route) is NO_EFFECT
-        if unused and value != own.default:
+        if unused and np.any(value != own.default):
             raise ValueError(
                 f"{own.name}={value!r} has no effect in {NAMES[route]}. {REMEDIES[route]}, or "
                 f"leave {own.name}={own.default!r}."
@@ -277,6 +290,11 @@ def check_effects(parameters: Parameters, route: str) -> None:
         raise ValueError(
             f"quantile={parameters.quantile!r} has an effect with loss='quantile' only, and loss "
             f"is {parameters.loss!r}. Set loss='quantile', or leave quantile=0.5."
+        )
+    if parameters.preprocess is None and np.any(parameters.categorical_features != FROM_DTYPE):
+        raise ValueError(
+            "categorical_features has no effect with preprocess=None, which takes numbers as they "
+            "are. Leave one of the two at its default."
         )
     if parameters.initial == "identity" and parameters.initial_scale is not None:
         raise ValueError(
@@ -461,7 +479,6 @@ def plan_for(
         bumps=any(map(is_bumps, families)),
         trees=any(map(is_trees, families)),
         learns_metric=parameters.metric != "identity",
-        max_seconds=parameters.max_seconds,
         seed=seed,
         sizes=sizes,
     )

@@ -7,7 +7,6 @@ memory, :func:`problem_of_chunks` rows that are read block by block or lie on Da
 
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -39,17 +38,20 @@ from rfrboost._estimators.fitted import (
     as_frame,
     check_columns,
     check_container,
+    check_dates,
     check_extent,
     class_columns,
+    class_weighted,
     is_table,
+    several_labels,
     unreadable,
 )
-from rfrboost._estimators.folds import encodings, only_number, splits_of
+from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
-from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.arrays import coarse, frozen
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
     NEGLIGIBLE_WEIGHT,
@@ -61,12 +63,16 @@ from rfrboost._rows.chunks import (
     thinned_targets,
     weighted_sums,
 )
+from rfrboost._tables.affordable import affordable_part
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.
 LARGEST_TARGET = 1e60
+# The range of exponents of a scale: down to the smallest float, so that targets of any size
+# are of size one in the fit.
+EXPONENTS = (-1074, 1000)
 # Steps in which the base-2 logarithms of several outputs' scales are rounded.
 EXPONENT_STEPS = 2.0**20
 # Deals rows out to the folds of target encodings, by their content.
@@ -87,6 +93,8 @@ class Request:
     parameters: Parameters
     sizes: Sizes
     former: Fitted | None
+    #: when the fit has to end, a reading of ``time.perf_counter``; infinite without a time limit
+    deadline: float
     groups: Any = None
 
 
@@ -136,25 +144,24 @@ def problem_of_arrays(
     """The problem of rows in memory; an ensemble is fitted from ``ensemble_rows`` rows on."""
     parameters = request.parameters
     has_validation = check_validation_pair(X_val, y_val)
-    own_folds = request.groups is not None or not only_number(parameters.cv)
+    own_folds = request.groups is not None or parameters.splits_rows
     if own_folds and has_validation:
-        raise ValueError(
-            "X_val and y_val are the rows held out, so that groups and cv have no say in that. "
-            "Pass either validation rows, or groups or cv."
-        )
-    inputs, X, y, w, splits = read(request, X, y, sample_weight, own_folds)
-    present = present_rows(w, len(y))
+        refuse_both()
+    inputs, X, y, w, splits, present = read(request, X, y, sample_weight, own_folds)
+    counted = present_rows(w, len(y))
+    present[present] = counted
     if w is not None:
         w = scaled_weights(w)
-        if not present.all():
-            X, y, w = X[present], y[present], w[present]
+        if not counted.all():
+            X, y, w = X[counted], y[counted], w[counted]
     if inputs.encoder is None:
         # What an encoder writes is of size one already.
         check_columns(X, inputs.names)
     automatic = parameters.automatic and len(y) >= ensemble_rows
     if not automatic:
         refuse_validation(has_validation)
-        refuse_folds(own_folds)
+        if own_folds:
+            refuse_folds()
     if request.task == "regression":
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
         named = named_loss(parameters.loss, parameters.quantile)
@@ -182,13 +189,19 @@ def problem_of_arrays(
         knowing._fitted = Unfitted(inputs)
         X_val = inputs.read(knowing, X_val)
         validation = (X_val, targets.encode_validation(y_val, Y.shape[1]))
-    arrays = Arrays(X, Y, w, present, validation, splits and splits.at(present))
+    splits = None if splits is None else splits.at(present)
+    arrays = Arrays(X, Y, w, present, validation, splits)
     return Problem(chunks, loss, targets, inputs, resumed, arrays)
 
 
 def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> Problem:
     """The problem of rows that are not in memory; ``source`` says what was read of them."""
     parameters = request.parameters
+    if parameters.class_weight is not None:
+        raise ValueError(
+            "class_weight needs all labels in memory: pass weights with the blocks or partitions, "
+            "or arrays in memory."
+        )
     facts = chunks.facts
     n_columns = len(facts.x_low)
     names = None if source.names is None else np.array(source.names, dtype=object)
@@ -223,24 +236,24 @@ def number_targets(
     request: Request, facts: Facts, scale: TargetScale, loss: Loss, one_axis: bool
 ) -> NumberTargets:
     """How numbers are fitted and predicted; an automatic fit stays near the training targets."""
-    # ``facts`` are of y as it came.
-    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))
+    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))  # facts are of y as it came
     margin = BEYOND * (ends[1] - ends[0])
     bounds = frozen(ends + np.outer([-1.0, 1.0], margin))
     # Outputs of a loss that are not one for each target have ranges that are not known.
-    known = len(margin) in (1, loss.n_outputs(ends))
-    several = loss.several_levels
-    automatic = request.parameters.automatic
-    return NumberTargets(scale, one_axis and not several, bounds if automatic and known else None)
+    known = request.parameters.automatic and len(margin) in (1, loss.n_outputs(ends))
+    return NumberTargets(scale, one_axis and not loss.several_levels, bounds if known else None)
 
 
 def read(
     request: Request, X: Any, y: Any, sample_weight: Any, own_folds: bool
-) -> tuple[Inputs, Array, np.ndarray, Array | None, Splits | None]:
-    """The columns of X, X as an array of numbers, y as it came, weights, and the user's folds."""
+) -> tuple[Inputs, Array, np.ndarray, Array | None, Splits | None, Mask]:
+    """The columns of X, X as an array of numbers, y as it came, weights, and the user's folds; and
+    a mask (n,) of the rows that these are of: all, or those that a time limit allows."""
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     check_container(X)
+    if not numbers and len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
+        raise several_labels(type(request.estimator).__name__, y.shape[1])
     if prepares:
         X = as_frame(X)
     names = _get_feature_names(X)
@@ -268,24 +281,23 @@ def read(
     if not numbers:
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
+        if request.parameters.class_weight is not None:
+            w = class_weighted(w, y, request.parameters.class_weight)
     n_columns = np.shape(X)[1]
     splits: Splits | None = None
     if own_folds:
         present = present_rows(w, len(y))
         splits = splits_of(request.parameters, request.task, X, y, request.groups, present)
+    seen = np.ones(len(y), bool)
     encoder: Encoder | None = None
+    if prepares and not (own_folds or np.isinf(request.deadline)):
+        X, y, w, seen = affordable_part(X, y, w, request.task, request.deadline)
     if prepares:
-        parts = splits and encodings(splits)
-        encoder, X = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED), parts)
-    return Inputs(n_columns, names, encoder), X, y, w, splits
-
-
-def check_dates(y: Any, error: TypeError) -> None:
-    """Refuse dates in y, which scikit-learn refuses with this error, and say what to do."""
-    if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
-        raise ValueError(
-            "y holds dates: pass numbers, for example days since the first date."
-        ) from error
+        parts = None if splits is None else encodings(splits)
+        rng = default_rng(ENCODING_SEED)
+        categorical = request.parameters.categorical_features
+        encoder, X = fit_encoder(X, y, w, request.task, rng, parts, categorical)
+    return Inputs(n_columns, names, encoder), X, y, w, splits, seen
 
 
 def checked_weights(sample_weight: Any, X: Any) -> Array | None:
@@ -337,15 +349,6 @@ def refuse_validation(given: bool) -> None:
         raise ValueError(
             "X_val and y_val say when to stop adding layers, but this fit has a fixed number of "
             "them: n_layers is a number, or there are fewer than 50 rows. Leave them out."
-        )
-
-
-def refuse_folds(given: bool) -> None:
-    """Folds are of use only where rows are held out."""
-    if given:
-        raise ValueError(
-            "groups and cv say which rows are held out, but this fit holds out none: n_layers is a "
-            "number, or there are fewer than 50 rows. Leave them out."
         )
 
 
@@ -421,7 +424,8 @@ def target_scale(chunks: Chunks, apart: bool) -> TargetScale:
     largest = largest_of(np.maximum(facts.y_high, -facts.y_low))
     largest[largest == 0] = 1.0
     total, weight = chunks.total(power_sums, 0.0, largest, 1).values
-    shift = largest * (total / weight)
+    with np.errstate(over="ignore"):
+        shift = coarse(largest * (total / weight), facts.y_high - facts.y_low)
     spread = largest_of(np.maximum(facts.y_high - shift, shift - facts.y_low))
     varies = spread > 0
     if not varies.any():
@@ -447,7 +451,7 @@ def rounded_power(exponents: Array) -> Array:
     far as the order of rows could change them.
     """
     steps = 1 if len(exponents) == 1 else EXPONENT_STEPS
-    return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, -1000, 1000))
+    return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, *EXPONENTS))
 
 
 def resumed_network(
@@ -480,14 +484,9 @@ def resumed_network(
             "add layers to it. Set warm_start=False to start afresh."
         )
     known = former.targets
-    if isinstance(known, ClassTargets) and not same_classes(classes, known.classes):
+    if isinstance(known, ClassTargets) and not np.array_equal(np.asarray(classes), known.classes):
         raise ValueError(
             "y holds other classes than in the last fit, so warm_start cannot add layers to it. "
             "Set warm_start=False to start afresh."
         )
     return fitted
-
-
-def same_classes(classes: np.ndarray | None, others: np.ndarray) -> bool:
-    """Whether two fits tell the same classes apart."""
-    return classes is not None and np.array_equal(classes, others)

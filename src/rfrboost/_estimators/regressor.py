@@ -33,7 +33,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, d)
-            With several quantile levels, a column for each, rising from left to right.
+            With several quantile levels, a column for each, rising from left to right. Of an
+            automatic fit, within the range of the training targets and a quarter of it beyond.
         """
         fitted = self._model()
         raw = fitted.network.raw(fitted.inputs.read(self, X))
@@ -157,8 +158,13 @@ class RFRBoostRegressor(NetworkRegressor):
         the layers so far, so that inputs that do not matter fade.
     preprocess : "auto" or None, default="auto"
         Whether an automatic fit encodes tables: numbers with outliers and missing values,
-        categories, dates. Every column of numbers is scaled, so that units do not matter. A single
+        categories, dates, text. Every column of numbers is scaled, so that units do not matter, and
+        a number outside the range of the training rows counts as the nearest one inside. A single
         network always takes X as it is, finite numbers.
+    categorical_features : "from_dtype" or array-like, default="from_dtype"
+        Automatic fits: the columns that hold categories, by names, indices or a mask, even if their
+        values are numbers. The others, and all with "from_dtype", are judged by their types and
+        values.
     n_bags : int, default=5
         Ensemble: the number of cross-validation folds, one member of each family for each. With 1
         there is one member of each family, which holds out a fifth of the rows.
@@ -179,6 +185,9 @@ class RFRBoostRegressor(NetworkRegressor):
         weights, not on their order.
     warm_start : bool, default=False
         Single networks: let ``fit`` add layers to a fitted model, up to ``n_layers``.
+    n_jobs : int, default=None
+        The number of threads of a fit, which changes no bit of the model; -1 is one for each
+        processor, None as many as BLAS may use.
     verbose : int, default=0
         Whether to show a progress bar.
 
@@ -193,6 +202,10 @@ class RFRBoostRegressor(NetworkRegressor):
     oof_score_ : float
         Ensemble: R² of the out-of-fold predictions; with several quantile levels, what ``score``
         returns.
+    column_report_ : list of ColumnReport
+        Automatic fits: for each column of X its ``name``, ``kind``, ``missing`` values, ``levels``,
+        range (``low``, ``high``), whether it is ``used`` and ``why`` not, or how it was read.
+        ``pandas.DataFrame(model.column_report_)`` is a table of them.
     feature_importances_ : ndarray of shape (n_features_in,)
         Ensemble: each column's share in what shuffling the columns changes in the predictions, at
         training rows (:func:`rfrboost.inspection.importances`).
@@ -243,12 +256,14 @@ class RFRBoostRegressor(NetworkRegressor):
         normalize: bool = False,
         metric: str = "auto",
         preprocess: str | None = "auto",
+        categorical_features: Any = "from_dtype",
         n_bags: int = 5,
         cv: Any = None,
         max_seconds: float | None = None,
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_layers = n_layers
@@ -270,12 +285,14 @@ class RFRBoostRegressor(NetworkRegressor):
         self.normalize = normalize
         self.metric = metric
         self.preprocess = preprocess
+        self.categorical_features = categorical_features
         self.n_bags = n_bags
         self.cv = cv
         self.max_seconds = max_seconds
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

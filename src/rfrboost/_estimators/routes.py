@@ -36,6 +36,7 @@ from rfrboost._estimators.parameters import (
     Parameters,
     check_effects,
     families_of,
+    feature_counts,
     plan_for,
     recipe_for,
     resolved,
@@ -49,8 +50,12 @@ from rfrboost._estimators.problem import (
 )
 from rfrboost._estimators.progress import Progress
 from rfrboost._model.history import LayerRecord, Watch
+from rfrboost._numerics.blas import gram
+from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._paper.boost import boost
+from rfrboost._paper.stopping import FEWEST_LAYERS
 from rfrboost._rows.chunks import Chunks
+from rfrboost._tables.affordable import warn_of_sample
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 
@@ -71,11 +76,23 @@ def fit_arrays(
     return fit_single(request, problem)
 
 
+# The share of the time in which all blocks must have been read once; after that, those that were
+# read are fitted.
+LOOK_SHARE = 0.3
+
+# How many times as long as the Gram matrix of its features a layer of a large fit takes.
+LAYER_COST = 1.5
+
+
 class Look(Protocol):
     """A first look at rows that are not in memory."""
 
     #: how many rows there are
     n_rows: int
+    #: whether all rows have been seen; if not, there was no time for that
+    complete: bool
+    #: how many processes work on the rows
+    n_workers: int
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """X, y and weights of all rows if there are at most ``Sizes.sampled_rows``.
@@ -89,7 +106,7 @@ def fit_blocks(request: Request, blocks: RowBlocks) -> Fitted:
     reader = BlockArrays if request.task == "regression" else ClassBlockArrays
     return fit_outside_memory(
         request,
-        lambda: BlockSample(reader(blocks), request.sizes),
+        lambda: BlockSample(reader(blocks), request.sizes, part_of_time(LOOK_SHARE, request)),
         lambda encoder, held: reader(blocks, encoder, held),
         lambda source: open_blocks(source, request.sizes),
     )
@@ -124,12 +141,40 @@ def fit_outside_memory(
     if first_look.n_rows <= request.sizes.gathered_rows:
         return fit_arrays(request, X, y, w, None, None)
     check_effects(parameters, LARGE)
+    if not has_time_for_all(request, first_look):
+        warn_of_sample(len(y), first_look.n_rows)
+        return fit_arrays(request, X, y, w, None, None)
     encoder: Encoder | None = None
     if parameters.prepares:
-        encoder = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))[0]
+        rng = default_rng(ENCODING_SEED)
+        categorical = parameters.categorical_features
+        encoder = fit_encoder(X, y, w, request.task, rng, None, categorical)[0]
     source = reader(encoder, HeldOutRows(first_look.n_rows))
     with opened_chunks(source) as chunks:
         return fit_large(request, problem_of_chunks(request, chunks, source))
+
+
+def part_of_time(share: float, request: Request) -> float:
+    """When this share of the time until the deadline will have passed."""
+    now = perf_counter()
+    return now + share * (request.deadline - now)
+
+
+def has_time_for_all(request: Request, look: Look) -> bool:
+    """Whether a large fit can have some layers of all rows before the deadline.
+
+    A layer takes about LAYER_COST times as long as the Gram matrix of its features, which a batch
+    of rows shows.
+    """
+    if np.isinf(request.deadline) or not look.complete:
+        return look.complete
+    p = sum(feature_counts(resolved(request.parameters, LARGE, request.task).n_features))
+    batch = np.ones((request.sizes.batch_rows, p))
+    began = perf_counter()
+    gram(batch)
+    ended = perf_counter()
+    seconds = (ended - began) * look.n_rows / len(batch) / look.n_workers
+    return FEWEST_LAYERS * LAYER_COST * seconds < request.deadline - ended
 
 
 def fit_single(request: Request, problem: Problem) -> Fitted:
@@ -157,7 +202,7 @@ def fit_large(request: Request, problem: Problem) -> Fitted:
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history: list[dict[str, float]] = []
     watch = watcher(request, problem, history, recipe.n_layers)
-    stopping = HeldOutStopping(problem.held_out, problem.loss, parameters.max_seconds)
+    stopping = HeldOutStopping(problem.held_out, problem.loss, request.deadline)
     network = stopping.kept(boost(problem.chunks, recipe, None, watch, stopping))
     history = history[: len(network.layers)]
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
@@ -188,8 +233,16 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
     watch = watcher(request, problem, [], plan.n_layers, ensemble=True)
-    deadline = np.inf if plan.max_seconds is None else perf_counter() + plan.max_seconds
-    fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, arrays.splits, plan, watch)
+    fit = fit_auto(
+        arrays.X,
+        arrays.y,
+        arrays.w,
+        arrays.validation,
+        arrays.splits,
+        plan,
+        watch,
+        request.deadline,
+    )
     # The layers kept under the best penalty of each boosted family; layers tried later are left
     # out.
     history = [asdict(in_units_of_y(record, problem, ensemble=True)) for record in fit.rounds]
@@ -205,7 +258,12 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         arrays.present,
     )
     sources = problem.inputs.sources(arrays.X.shape[1])
-    shares = importances(fit.network, loss.predict, arrays.X, arrays.w, sources, strata, deadline)
+    try:
+        shares = importances(
+            fit.network, loss.predict, arrays.X, arrays.w, sources, strata, request.deadline
+        )
+    except OutOfTimeError:
+        return fitted
     unused = problem.inputs.n_columns - len(shares)
     return replace(fitted, importances=np.pad(shares, (0, unused)))
 

@@ -140,7 +140,7 @@ class Parameter:
 
 
 #: parameters that only fits ask for, and that may be objects of any kind: files have None instead
-FIT_ONLY = ("cv",)
+FIT_ONLY = ("cv", "class_weight")
 
 
 def write_parameters(estimator: BaseEstimator) -> State:
@@ -182,13 +182,24 @@ REMOVED: dict[str, dict[str, Any]] = {
 
 COLUMNS: dict[str, Schema] = {"n_features_in": COUNT, "feature_names_in": OrNone(Names())}
 
+
+class Unkept:
+    """A number that differs between two equal fits: written as 0, so that their files are equal."""
+
+    def write(self, value: Any, where: str) -> State:
+        return 0.0
+
+    def read(self, state: State, where: str) -> Any:
+        return NUMBER.read(state, where)
+
+
 LAYER_RECORD = Record(
     {
         "layer": COUNT,
         "loss": NUMBER,
         "step_length": NUMBER,
         "gradient_norm": NUMBER,
-        "seconds": NUMBER,
+        "seconds": Unkept(),
     }
 )
 

@@ -28,7 +28,7 @@ def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         class; ``parameters``; ``fitted``, its state with ``{"array": name}`` in place of arrays of
         numbers; ``arrays``, their types and shapes by name; ``centres``, how many centres of bumps
         are among them, each of them a training row as it was encoded; ``checksum``, which only
-        :func:`load` compares; ``bytes``, the size of the file.
+        :func:`rfrboost.load` compares; ``bytes``, the size of the file.
 
     Raises
     ------

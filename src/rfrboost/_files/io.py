@@ -105,7 +105,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        As it was saved: parameters, predictions to the bit, history.
+        As it was saved: parameters, predictions to the bit, and the history, in which the seconds
+        that layers took are 0.
 
     Raises
     ------

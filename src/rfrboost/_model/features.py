@@ -165,6 +165,21 @@ class DenseFeatures:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """The columns of x as features: the feature map of linear members."""
+
+    width: int
+    bound: ClassVar[float] = np.inf
+    dtype: ClassVar[np.dtype] = np.dtype(np.float64)
+
+    def astype(self, dtype: type[np.floating], largest_input: float) -> "Columns":
+        return self
+
+    def __call__(self, rows: Array, out: Array) -> None:
+        out[...] = rows[:, :-1]
+
+
+@dataclass(frozen=True)
 class TransformerFeatures:
     """A fitted scikit-learn transformer as a feature map, without a derivative."""
 

@@ -11,6 +11,9 @@ determined; the rest is zero.
 - :func:`solve`: one shift s.
 - :func:`solve_shifts`: a shift for each column of B.
 - :func:`solve_kernel`: a large kernel matrix in single precision, without some rows and columns.
+
+:func:`ridge` is ridge regression with an intercept from moments, :func:`ridge_of_rows` the same
+from inner products of rows, for fewer rows than columns.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +26,7 @@ from scipy.linalg import eigh
 from scipy.linalg.blas import dsymm, dsymv, dsyr
 
 from rfrboost._numerics.blas import gram, potrf, potrs, product
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Indices
 
 # A variance below this share of the mean square is the rounding error of their difference.
 CONSTANT_SHARE = 1e-13
@@ -268,6 +271,41 @@ def ridge(moments: Moments, l2: float, single: bool = False) -> tuple[Array, Arr
     moments.center()
     C = solve(moments.ff, moments.weight * l2, moments.fr, single)
     return C, (moments.r - moments.f @ C) / moments.weight
+
+
+def ridge_of_rows(
+    K: Array, fitted: Indices, w: Array, R: Array, penalties: tuple[float, ...]
+) -> tuple[Array, Array]:
+    """Ridge regression in its dual form, for fewer rows than columns.
+
+    The coefficients of :func:`ridge` are C = FᵀA, where A (n, d) solves equations of the size of
+    the rows. K = FFᵀ (n, n) are the inner products of rows, given in full; w (n,) are weights and R
+    (n, d) targets. Rows other than those ``fitted`` have zeros in A. Returns A (n, penalties·d) and
+    the intercepts (penalties·d,), the outputs of each penalty side by side.
+    """
+    w, R = w[fitted], R[fitted]
+    total = w.sum()
+    mean = w @ R / total
+    G = np.asfortranarray(K[np.ix_(fitted, fitted)])
+    # Products with the mean row, and the mean row with itself: rows are centred by these.
+    towards = w @ G / total
+    G -= towards[:, None]
+    G -= towards - w @ towards / total
+    root = np.sqrt(w)
+    G *= root[:, None]
+    G *= root
+    B = root[:, None] * (R - mean)
+    d = R.shape[1]
+    A = np.zeros((len(K), len(penalties) * d))
+    c = np.empty(len(penalties) * d)
+    for i, penalty in enumerate(penalties):
+        own = slice(i * d, (i + 1) * d)
+        a = root[:, None] * solve(G, total * penalty, B)
+        # The sum over centred rows is zero, and so is that of a, up to rounding.
+        a -= np.outer(w / total, a.sum(axis=0))
+        A[fitted, own] = a
+        c[own] = mean - towards @ a
+    return A, c
 
 
 def solve_shifts(G: Array, shifts: Array, B: Array, single: bool = False) -> Array:

@@ -19,6 +19,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from threading import RLock
 from typing import Any
@@ -29,6 +30,11 @@ from threadpoolctl import LibController, ThreadpoolController
 # Python's ``map``, or that of a pool of threads: results come in the order of the items. All calls
 # have been made only once all results have been taken, as ``list(team(function, items))`` does.
 Team = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+class OutOfTimeError(Exception):
+    """The time limit of a fit passes before what was begun can be completed."""
+
 
 # Just below 32 MB, the largest freed block that glibc counts.
 KEPT_HEAP_BYTES = 2**25 - 2**16
@@ -120,11 +126,32 @@ if hasattr(os, "register_at_fork"):
     )
 
 
+# The number of threads that the user asked for, in the thread that fits; else None.
+ASKED: ContextVar[int | None] = ContextVar("ASKED", default=None)
+
+
+@contextmanager
+def threads(n_jobs: int) -> Iterator[None]:
+    """Teams of this many threads inside; −1 stands for all processors, −2 for all but one."""
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning: give a number of threads, or -1 for all.")
+    n_all = os.cpu_count() or 1
+    token = ASKED.set(n_jobs if n_jobs > 0 else max(n_all + 1 + n_jobs, 1))
+    try:
+        yield
+    finally:
+        ASKED.reset(token)
+
+
 @contextmanager
 def team(most: int | None = None) -> Iterator[Team]:
-    """A team with as many threads as BLAS was allowed to use, but not more than ``most``."""
-    with BLAS.entered() as threads:
-        size = threads if most is None else min(threads, most)
+    """A team with as many threads as the user asked for, but not more than ``most``.
+
+    Unless :func:`threads` says how many, there are as many as BLAS was allowed to use.
+    """
+    with BLAS.entered() as allowed:
+        asked = ASKED.get() or allowed
+        size = asked if most is None else min(asked, most)
         if size <= 1:
             yield map
             return

@@ -1,7 +1,7 @@
 """What is learned about each column from training rows: scales, levels and target encodings.
 
 Functions named ``fit_…`` return the encoder of some columns and the scale of every column that it
-writes; :mod:`rfrboost._tables.fit` puts these together.
+writes, and of numbers and dates also their range; :mod:`rfrboost._tables.fit` puts these together.
 
 Every statistic counts a row of weight 2 as two equal rows, and does not depend on the order of
 rows. Weights are None (all one) or positive numbers (n,).
@@ -20,6 +20,8 @@ same, but cannot weight rows.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +33,7 @@ from rfrboost._tables.encoder import (
     LevelColumn,
     NumberColumns,
     Scale,
+    checksum,
     date_part,
     level_codes,
     within_margin,
@@ -40,6 +43,16 @@ from rfrboost._typing import Array, Indices, Mask
 
 #: the encoder of some columns, and the scale of every column that it writes
 Fitted = tuple[ColumnEncoder, list[Scale]]
+
+
+class Range(NamedTuple):
+    """How many values of a column are missing, and its least and largest value, NaN if it has
+    none; dates are in seconds."""
+
+    missing: int
+    low: float
+    high: float
+
 
 #: some rows to be target-encoded, and the rows that they are encoded by: masks (n,)
 Part = tuple[Mask, Mask]
@@ -66,6 +79,9 @@ MOST_INDICATORS = 10
 # Levels with a total weight below this many rows are too rare to tell apart.
 FEWEST_ROWS = 3
 
+# Rare levels whose checksums are kept, to tell them from unseen ones at prediction.
+MOST_RARE = 100_000
+
 # The name of the indicator of missing values among levels.
 MISSING = "(missing)"
 
@@ -73,15 +89,19 @@ MISSING = "(missing)"
 # Numbers and dates
 
 
-def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted:
+def fit_numbers(
+    table: Table, columns: Sequence[int], w: Array | None
+) -> tuple[ColumnEncoder, list[Scale], dict[int, Range]]:
     """Columns of numbers and indicators of their missing values.
 
     The numbers are always scaled, so that a column's unit never matters.
     """
     scales: dict[int, Scale] = {}
     indicated: dict[bytes, tuple[int, Scale]] = {}
+    ranges = {}
     for j in columns:
         x = table.number(j)
+        ranges[j] = range_of(x)
         scale = fit_scale(x, w)
         if scale is not None:
             scales[j] = scale
@@ -90,10 +110,12 @@ def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted
             # Columns with missing values in the same rows share one indicator.
             indicated.setdefault(missing.tobytes(), (j, missing_scale(missing, w)))
     encoder = NumberColumns(tuple(scales), tuple(j for j, _ in indicated.values()))
-    return encoder, [*scales.values(), *(scale for _, scale in indicated.values())]
+    return encoder, [*scales.values(), *(scale for _, scale in indicated.values())], ranges
 
 
-def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
+def fit_dates(
+    table: Table, column: int, w: Array | None
+) -> tuple[ColumnEncoder, list[Scale], dict[int, Range]]:
     """The parts of a date that vary, and an indicator of missing dates."""
     seconds = table.seconds(column)
     fitted = {part: fit_scale(date_part(seconds, part), w) for part in DATE_PARTS}
@@ -102,7 +124,14 @@ def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
         scales["time"] = ahead(scales["time"])
     missing = np.isnan(seconds)
     indicated = [missing_scale(missing, w)] if worth_indicating(missing, w) else []
-    return DateColumn(column, tuple(scales), bool(indicated)), [*scales.values(), *indicated]
+    encoder = DateColumn(column, tuple(scales), bool(indicated))
+    return encoder, [*scales.values(), *indicated], {column: range_of(seconds)}
+
+
+def range_of(x: Array) -> Range:
+    """What is known of a column (n,), NaN where missing."""
+    low, high = np.fmin.reduce(x), np.fmax.reduce(x)
+    return Range(int(np.count_nonzero(np.isnan(x))), float(low), float(high))
 
 
 def ahead(time: Scale) -> Scale:
@@ -190,26 +219,35 @@ def quantile(x: Array, w: Array, level: float) -> tuple[float, float]:
 
 def fit_indicators(
     column: int, texts: list[str | None], levels: list[str | None], w: Array | None
-) -> Fitted:
+) -> tuple[LevelColumn, list[Scale]]:
     """Indicator columns of a category with few levels."""
     weight = np.bincount(level_codes(levels, texts), w, minlength=len(levels) + 1).astype(float)
-    encoder = indicators(column, levels, weight)
+    encoder = replace(indicators(column, levels, weight), rare=rare_levels(texts, levels))
     shares = weight[: len(encoder.values)] @ encoder.values / weight.sum()
     return encoder, [indicator_scale(float(share)) for share in shares]
 
 
 def fit_targets(
     column: int,
+    texts: list[str | None],
     levels: list[str | None],
     codes: Indices,
     Y: Array,
     suffixes: tuple[str, ...],
     w: Array | None,
-) -> Fitted:
+) -> tuple[LevelColumn, list[Scale]]:
     """Target encodings of a category with many levels."""
     values = frozen(target_means(codes, len(levels), Y, w))
     scales = [fit_scale(values[codes, i], w) or NO_SCALE for i in range(len(suffixes))]
-    return LevelColumn(column, tuple(levels), values, suffixes), scales
+    return LevelColumn(column, tuple(levels), values, suffixes, rare_levels(texts, levels)), scales
+
+
+def rare_levels(texts: list[str | None], levels: list[str | None]) -> Array | None:
+    """The checksums of the texts that are not among the levels, sorted; None if there are many."""
+    rare = set(texts) - {*levels, None}
+    if len(rare) > MOST_RARE:
+        return None
+    return frozen(np.sort(np.array([checksum(text) for text in rare], dtype=float)))
 
 
 def constant_column() -> Fitted:
@@ -219,8 +257,8 @@ def constant_column() -> Fitted:
 
 def common_levels(texts: list[str | None], w: Array | None) -> list[str | None]:
     """The levels that are not rare, in alphabetical order; None, for missing values, is first."""
-    codes: dict[str | None, int] = {}
-    coded = np.fromiter((codes.setdefault(t, len(codes)) for t in texts), np.intp, len(texts))
+    codes = {level: i for i, level in enumerate(dict.fromkeys(texts))}
+    coded = np.fromiter(map(codes.__getitem__, texts), np.intp, len(texts))
     weight = np.bincount(coded, w, minlength=len(codes))
     common = [level for level, i in codes.items() if weight[i] >= FEWEST_ROWS]
     return sorted(common, key=lambda level: (level is not None, level or ""))

@@ -9,21 +9,30 @@ import typer
 
 from rfrboost import __version__
 from rfrboost.cli.options import (
+    BagsOption,
     DecimalOption,
     DropOption,
+    FoldsOption,
+    IdOption,
+    IntervalOption,
+    LossOption,
     ModelArgument,
     OutOption,
+    PlotsOption,
     ProtectOption,
+    QuantileOption,
+    ReportTargetOption,
     SecondsOption,
     SeedOption,
     SeparatorOption,
     TableArgument,
     TargetOption,
     TaskOption,
+    WeightOption,
 )
 from rfrboost.cli.request import LossName, Roles, Settings, Source
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -77,29 +86,10 @@ def fit(
     ] = None,
     task: TaskOption = None,
     drop: DropOption = [],  # noqa: B006
-    weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column with the weights of the rows.")
-    ] = None,
-    loss: Annotated[
-        LossName | None,
-        typer.Option(
-            metavar="NAME",
-            help="Loss of a regression: squared_error (default), huber, quantile or poisson.",
-        ),
-    ] = None,
-    quantile: Annotated[
-        list[float],
-        typer.Option(
-            metavar="LEVEL",
-            help="Level for --loss quantile, such as 0.9 (can be repeated, rising).",
-        ),
-    ] = [],  # noqa: B006
-    bags: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER", min=1, max=100, help="Number of cross-validation folds in the fit."
-        ),
-    ] = None,
+    weight: WeightOption = None,
+    loss: LossOption = None,
+    quantile: QuantileOption = [],  # noqa: B006
+    bags: BagsOption = None,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
     separator: SeparatorOption = None,
@@ -134,22 +124,11 @@ def fit(
 def predict(
     model: ModelArgument,
     table: TableArgument,
-    id_columns: Annotated[
-        list[str],
-        typer.Option(
-            "--id", metavar="COLUMN", help="Keep this column in the output (can be repeated)."
-        ),
-    ] = [],  # noqa: B006
+    id_columns: IdOption = [],  # noqa: B006
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of every class.")
     ] = False,
-    interval: Annotated[
-        float | None,
-        typer.Option(
-            metavar="COVERAGE",
-            help="Add prediction intervals (or sets) with this coverage, such as 0.9.",
-        ),
-    ] = None,
+    interval: IntervalOption = None,
     out: OutOption = "-",
     protect_formulas: ProtectOption = False,
     separator: SeparatorOption = None,
@@ -191,10 +170,8 @@ def evaluate(
     out: OutOption = None,
     task: TaskOption = None,
     drop: DropOption = [],  # noqa: B006
-    folds: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", min=2, max=100, help="Number of cross-validation folds."),
-    ] = 5,
+    folds: FoldsOption = 5,
+    plots: PlotsOption = None,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
     separator: SeparatorOption = None,
@@ -211,6 +188,7 @@ def evaluate(
     ```
     rfrboost evaluate houses.csv --target price
     rfrboost evaluate wine.csv --target quality --task regression --folds 10 --out scores.csv
+    rfrboost evaluate houses.csv --target price --plots figures
     ```
     """
     from rfrboost.cli.evaluate import evaluate as run
@@ -221,6 +199,7 @@ def evaluate(
         out,
         folds,
         Settings(seed, max_seconds),
+        plots,
     )
 
 
@@ -252,6 +231,37 @@ def explain(
     from rfrboost.cli.explain import explain as run
 
     run(model, Source(table, separator, decimal), out, rows, seed, protect_formulas)
+
+
+@app.command()
+def report(
+    model: ModelArgument,
+    table: TableArgument,
+    target: ReportTargetOption = None,
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")
+    ] = "report.html",
+    folds: FoldsOption = 5,
+    seed: SeedOption = 0,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+) -> None:
+    """Write one page that answers what one may ask about a model.
+
+    Scores beside boosted trees and a linear model, errors or calibration, coverage of intervals,
+    importances, partial dependence, the worst predicted rows, the columns, and how the model was
+    made. The page is a single file that needs no network; it shows some rows of the table. For
+    scores and errors the model's settings are fitted again without the rows of each fold.
+
+    **Example**
+
+    ```
+    rfrboost report houses.rfrboost houses.csv --target price --out report.html
+    ```
+    """
+    from rfrboost.cli.report import report as run
+
+    run(model, Source(table, separator, decimal), target, out, folds, seed)
 
 
 @app.command()

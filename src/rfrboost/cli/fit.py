@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -14,6 +15,7 @@ from rfrboost.cli.console import (
     on_terminal,
     say,
 )
+from rfrboost.cli.notices import say_columns, warnings_said
 from rfrboost.cli.output import named, refuse_overwriting
 from rfrboost.cli.request import STANDARD, Roles, Settings, Source, Task
 from rfrboost.cli.training import default_model, estimator_for, read_training
@@ -33,9 +35,14 @@ def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> Non
     say(f"Fitting {training.size}.")
     began = time.monotonic()
     model = estimator_for(training.target.task, settings, on_terminal())
-    with line_cleared(), heartbeat(lambda seconds: f"Fitting: {duration(seconds)}."):
+    with (
+        warnings_said(),
+        line_cleared(),
+        heartbeat(lambda seconds: f"Fitting: {duration(seconds)}."),
+    ):
         model.fit(training.frame, training.target.labels, training.weights)
     seconds = time.monotonic() - began
+    say_columns([asdict(column) for column in model.column_report_])
     # Fits of fewer than 50 rows have no out-of-fold score.
     if hasattr(model, "oof_score_"):
         several = len(settings.quantile) > 1

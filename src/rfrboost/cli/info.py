@@ -6,6 +6,7 @@ from typing import Any
 
 from rfrboost import ModelFileError, file_info
 from rfrboost.cli.console import CommandError, counted, listed, printable
+from rfrboost.cli.notices import described_column
 from rfrboost.cli.signature import DATES, NUMBERS, TEXT, read_signature
 
 # The defaults of the estimators' parameters. They are repeated here because importing the
@@ -30,7 +31,11 @@ BOOSTED: dict[str, Any] = {
     "normalize": False,
     "metric": "auto",
     "preprocess": "auto",
+    "categorical_features": "from_dtype",
     "n_bags": 5,
+    "cv": None,
+    "class_weight": None,
+    "n_jobs": None,
     "max_seconds": None,
     "sample_splitting": False,
     "random_state": None,
@@ -54,6 +59,8 @@ DEFAULTS = {
     "RFNNRegressor": SHALLOW,
     "RFNNClassifier": SHALLOW,
 }
+# Columns that are described one by one.
+MOST_COLUMNS = 100
 #: adjectives for what columns held in fit
 ADJECTIVES = {NUMBERS: "numeric", DATES: "date", TEXT: "categorical"}
 
@@ -86,6 +93,9 @@ def described(model: str) -> dict[str, str]:
         "training rows": training_rows(found["centres"]),
     }
     fitted = found["fitted"]
+    # Models of older versions have no report.
+    for column in ((fitted.get("encoder") or {}).get("report") or [])[:MOST_COLUMNS]:
+        lines[f"  {printable(column['name'])}"] = described_column(column)
     if "classes" in fitted:
         labels = [str(label) for label in fitted["classes"]["values"]]
         lines["classes"] = f"{len(labels):,}: {listed(labels, 20)}"

@@ -254,6 +254,8 @@ class Inputs:
             array: Array = validate_data(estimator, X, dtype=DTYPES, reset=False)
             check_columns(array, self.names)
             return array
+        if self._plain(X):
+            return self.encoder(X)
         X = as_frame(X)
         if is_table(X):
             validate_data(estimator, X, reset=False, skip_check_array=True)
@@ -262,6 +264,21 @@ class Inputs:
             validate_data(
                 estimator, X, dtype=DTYPES, accept_sparse=True, ensure_all_finite=False, reset=False
             )
+        )
+
+    def _plain(self, X: Any) -> bool:
+        """Whether X is an array of floats with the columns of fit.
+
+        The encoder takes any such array, and what scikit-learn asks of it takes longer than a
+        prediction of one row should.
+        """
+        return (
+            type(X) is np.ndarray
+            and X.dtype in DTYPES
+            and X.ndim == 2
+            and len(X) > 0
+            and X.shape[1] == self.n_columns
+            and self.names is None
         )
 
     def sources(self, width: int) -> Indices:

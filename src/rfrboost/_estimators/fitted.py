@@ -175,6 +175,9 @@ class Inputs:
             return self._checked(estimator, X)
         except UNREADABLE as error:
             raise unreadable("X") from error
+        except ValueError as error:
+            refuse_missing(error)
+            raise
 
     def _checked(self, estimator: Any, X: Any) -> Array:
         """X of a kind that can be read, as the network's array."""
@@ -228,6 +231,17 @@ def check_container(X: Any) -> None:
 def as_frame(X: Any) -> Any:
     """A table of Arrow as a data frame of pandas; anything else as it is."""
     return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
+
+
+def refuse_missing(error: ValueError) -> None:
+    """Say what to do about missing values, where scikit-learn's error is about them."""
+    first, _, advice = str(error).partition("\n")
+    if "missing values" in advice:
+        raise ValueError(
+            f"{first} This model takes finite numbers only: fill missing values first, for example "
+            "with sklearn.impute.SimpleImputer, or leave n_layers and preprocess at their "
+            "defaults, which take tables with missing values."
+        ) from None
 
 
 def unreadable(name: str) -> ValueError:

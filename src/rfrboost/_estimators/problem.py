@@ -40,6 +40,7 @@ from rfrboost._estimators.fitted import (
     check_extent,
     class_columns,
     is_table,
+    refuse_missing,
     unreadable,
 )
 from rfrboost._estimators.parameters import Parameters
@@ -70,6 +71,9 @@ ENCODING_SEED = 0
 # large one, because beyond the kink the slope says little.
 SINGLE_ROUNDING = 1e-3
 ENSEMBLE_ROUNDING = 0.32
+DATES_IN_Y = (
+    "y holds dates: pass numbers, for example days since the first date, or text as classes."
+)
 
 
 @dataclass(frozen=True)
@@ -233,6 +237,11 @@ def read(
     except TypeError as error:
         check_dates(y, error)
         raise
+    except ValueError as error:
+        refuse_missing(error)
+        raise
+    if y.dtype.kind == "M":
+        raise ValueError(DATES_IN_Y)
     w = checked_weights(sample_weight, y)
     if not numbers:
         y = column_or_1d(y, warn=True)
@@ -247,9 +256,7 @@ def read(
 def check_dates(y: Any, error: TypeError) -> None:
     """Refuse dates in y, which scikit-learn refuses with this error, and say what to do."""
     if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
-        raise ValueError(
-            "y holds dates: pass numbers, for example days since the first date."
-        ) from error
+        raise ValueError(DATES_IN_Y) from error
 
 
 def checked_weights(sample_weight: Any, X: Any) -> Array | None:
@@ -310,8 +317,8 @@ def check_targets(y: Array, loss: Loss) -> None:
     largest = np.abs(y).max()
     if loss.degree is None and largest > LARGEST_TARGET:
         raise ValueError(
-            f"y holds values as large as {largest:.3g}; {type(loss).__name__} works in the units "
-            f"of y and overflows beyond {LARGEST_TARGET:g}. Rescale y, or use loss='squared_error'."
+            f"y holds values as large as {largest:.3g}; this loss works in the units of y and "
+            f"overflows beyond {LARGEST_TARGET:g}. Rescale y, or use loss='squared_error'."
         )
 
 

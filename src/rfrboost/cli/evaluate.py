@@ -105,8 +105,8 @@ def scores(model: Any, frame: pd.DataFrame, y: np.ndarray, target: Target) -> di
         every = np.unique(target.labels)
         return class_scores(model.classes_, model.predict_proba(frame), y, every)
     predicted = model.predict(frame)
-    # R² is not defined for a single row, which has no variance.
-    r2 = r2_score(y, predicted) if len(y) > 1 else np.nan
+    # R² is not defined for a single row, nor for equal ones: they have no variance.
+    r2 = r2_score(y, predicted) if np.ptp(y) > 0 else np.nan
     return {
         "RMSE": root_mean_squared_error(y, predicted),
         "MAE": mean_absolute_error(y, predicted),

@@ -12,6 +12,7 @@ from rfrboost.cli.console import (
     heartbeat,
     line_cleared,
     on_terminal,
+    printable,
     say,
 )
 from rfrboost.cli.output import named, refuse_overwriting
@@ -36,8 +37,12 @@ def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> Non
     with line_cleared(), heartbeat(lambda seconds: f"Fitting: {duration(seconds)}."):
         model.fit(training.frame, training.target.labels, training.weights)
     seconds = time.monotonic() - began
+    if training.target.is_constant:
+        say(
+            f"Every value of {printable(roles.target)!r} is the same: the model predicts it always."
+        )
     # Fits of fewer than 50 rows have no out-of-fold score.
-    if hasattr(model, "oof_score_"):
+    elif hasattr(model, "oof_score_"):
         several = len(settings.quantile) > 1
         score = SAVED if several else OUT_OF_FOLD_SCORE[training.target.task]
         say(f"Cross-validated {score}: {model.oof_score_:.3f}")

@@ -71,7 +71,7 @@ expected = pd.Series(probability).groupby(bins).mean()
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 left.barh(shares.index, shares, color="#0072B2")
-left.set_xlabel("share of the mean squared gradient")
+left.set_xlabel("share of the change in predictions")
 right.plot([0, 1], [0, 1], color="0.7", linestyle="--", label="what it should be")
 right.plot(expected, happened, "o-", color="#D55E00", label="eighths of the test rows")
 right.set_xlabel("predicted probability of a return")

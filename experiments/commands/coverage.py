@@ -3,7 +3,8 @@
 Fit our estimators with default parameters on the training rows of a fold, under the protocol
 "strict", and measure on the test rows: coverage and width of 90 % intervals, crossings and coverage
 of quantile levels, coverage and size of 90 % prediction sets. Stored results are not computed
-again.
+again. With --shifted, the coverage of intervals on later rows and on other groups instead: once
+with folds of rows drawn at random, once with folds by time or group.
 """
 
 import argparse
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 
 from experiments.commands.arguments import add_data, add_out, add_tables, at_least, fold_numbers
 from experiments.data.protocols import Fold, load_rows
+from experiments.data.shifted import ORDERED, SHIFTS, Shift, ShiftedRows, load_shift
 from experiments.data.tables import Table, find_data_folder, known_table, select_tables
 from experiments.models.recipes import Recipe, build
 from experiments.models.scoring import Scores, accuracy, rmse
-from experiments.reports.coverage import markdown_report, table_rows
+from experiments.reports.coverage import markdown_report, shifted_report, table_rows
 from experiments.runs.files import write_report, write_table
 from experiments.runs.jobs import Job, provenances
 from experiments.runs.pool import run_jobs
@@ -31,6 +33,9 @@ PROTOCOL = "strict"
 COVERAGE = 0.9
 LEVELS = (0.05, 0.5, 0.95)
 INTERVALS, QUANTILES, SETS = "intervals", "quantiles", "sets"
+# The protocol of shifted splits, and their two kinds of folds.
+SHIFTED = "shifted"
+OWN, RANDOM = "own", "random"
 RECIPES = {
     "regression": {
         INTERVALS: Recipe("RFRBoostRegressor", {}),
@@ -59,11 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1,
         help="processes, each with one thread (default: %(default)s)",
     )
+    parser.add_argument(
+        "--shifted",
+        action="store_true",
+        help="ten splits by time or group instead of the folds of the tables",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, measure and write; 1 if a fit failed."""
     data = find_data_folder(arguments.data)
+    if arguments.shifted:
+        return run_shifted(arguments, data)
     jobs = plan(select_tables(data, arguments.tables), arguments.folds)
     work = functools.partial(fit_and_count, data=data)
     results = run_jobs(jobs, work, arguments.out, arguments.jobs, mix_commits=arguments.mix_commits)
@@ -73,6 +85,63 @@ def run(arguments: argparse.Namespace) -> int:
     report = write_report(arguments.out / "coverage.md", text, provenances(results))
     print(report)
     return 1 if any(result.error is not None for result in results) else 0
+
+
+def run_shifted(arguments: argparse.Namespace, data: Path) -> int:
+    """Fit every shifted split with both kinds of folds, and write; 1 if a fit failed."""
+    shifts = [s for s in SHIFTS if not arguments.tables or s.dataset in arguments.tables]
+    jobs = plan_shifted(shifts)
+    work = functools.partial(fit_shifted, data=data)
+    results = run_jobs(jobs, work, arguments.out, arguments.jobs, mix_commits=arguments.mix_commits)
+    text = shifted_report(results, COVERAGE)
+    print(write_report(arguments.out / "coverage-shifted.md", text, provenances(results)))
+    return 1 if any(result.error is not None for result in results) else 0
+
+
+def plan_shifted(shifts: list[Shift]) -> list[Job]:
+    """Two jobs for each split: with folds of its own kind, and with folds drawn at random."""
+    recipe = RECIPES["regression"][INTERVALS]
+    return [
+        Job(SHIFTED, shift.dataset, f"{shift.kind}-{folds}", 0, recipe)
+        for shift in shifts
+        for folds in (OWN, RANDOM)
+    ]
+
+
+def fit_shifted(job: Job, data: Path) -> Scores:
+    """Fit one model and measure the coverage of its intervals on test rows."""
+    kind, folds = job.model.split("-")
+    shift = next(s for s in SHIFTS if (s.dataset, s.kind) == (job.dataset, kind))
+    rows = load_shift(shift, data)
+    start = time.perf_counter()
+    model = fitted_shifted(build(job.recipe, len(rows.y_train), job.fold), rows, kind, folds)
+    fitted = time.perf_counter()
+    ends = model.predict_interval(rows.X_test, COVERAGE)
+    prediction = model.predict(rows.X_test)
+    return Scores(
+        train_score=rmse(rows.y_train, model.predict(rows.X_train)),
+        test_score=rmse(rows.y_test, prediction),
+        fit_seconds=fitted - start,
+        predict_seconds=time.perf_counter() - fitted,
+        details={
+            "coverage": share_inside(ends, rows.y_test),
+            "width": float(np.mean(ends[:, 1] - ends[:, 0]) / (rows.y_train.std() or 1.0)),
+            "oof_score": float(model.oof_score_),
+            "r2": float(model.score(rows.X_test, rows.y_test)),
+            "rows": len(rows.y_test),
+        },
+    )
+
+
+def fitted_shifted(model: Any, rows: ShiftedRows, kind: str, folds: str) -> Any:
+    """The model, fitted with folds by time or group, or with random ones."""
+    from sklearn.model_selection import TimeSeriesSplit
+
+    if folds == RANDOM:
+        return model.fit(rows.X_train, rows.y_train)
+    if kind == ORDERED:
+        model.set_params(cv=TimeSeriesSplit(5))
+    return model.fit(rows.X_train, rows.y_train, groups=rows.groups)
 
 
 def plan(tables: list[Table], folds: list[int]) -> list[Job]:

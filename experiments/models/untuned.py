@@ -20,9 +20,11 @@ ENDINGS = {"regression": "Regressor", "classification": "Classifier"}
 # variant needs one new line here.
 VARIANTS: dict[str, dict[str, Value]] = {
     "no-metric": {"metric": "identity"},
-    "no-bumps": {"features": ("swim", "sparse")},
-    "no-sparse": {"features": ("swim", "bumps")},
-    "no-dense": {"features": ("sparse", "bumps")},
+    "no-bumps": {"features": ("swim", "sparse", "trees")},
+    "no-sparse": {"features": ("swim", "bumps", "trees")},
+    "no-dense": {"features": ("sparse", "bumps", "trees")},
+    "no-trees": {"features": ("swim", "sparse", "bumps")},
+    "only-trees": {"features": ("trees",)},
     "one-member": {"n_bags": 1},
     "one-penalty": {"l2_step": 1e-3},
     "narrow": {"n_features": 128},

@@ -79,6 +79,40 @@ def markdown_report(
     return "\n".join(sections)
 
 
+SHIFTED_HEADER = """\
+# Coverage on later rows and other groups
+
+Intervals of nominal coverage {percent} % on test rows that are later than the training rows, or of
+other groups (`experiments/data/shifted.py`). Folds are drawn at random, or `own`: by time
+(`cv=TimeSeriesSplit(5)`) or by group (`groups=`). `oof` is the model's own score on held-out rows,
+R² the score on test rows, which `oof` should not be far above.
+"""
+
+
+def shifted_report(results: list[Result], coverage: float) -> str:
+    """Coverage and scores of every shifted split, and their means, by the kind of folds."""
+    rows = []
+    for result in results:
+        if result.scores is not None:
+            kind, folds = result.job.model.split("-")
+            table = known_table(int(result.job.dataset))
+            own = {name: result.scores.details[name] for name in ("coverage", "oof_score", "r2")}
+            rows.append(
+                {"dataset": table.id, "name": table.name, "split": kind, "folds": folds} | own
+            )
+    sections = [SHIFTED_HEADER.format(percent=round(100 * coverage))]
+    failures = [result for result in results if result.error is not None]
+    if failures:
+        sections.append(f"## Failed: {len(failures)} fits, in no mean\n\n{failure_list(failures)}")
+    if rows:
+        table = pd.DataFrame(rows)
+        means = table.groupby("folds", sort=False)[["coverage", "oof_score", "r2"]].mean()
+        sections += [
+            markdown_table(part.reset_index(drop=part is table)) for part in (means, table)
+        ]
+    return "\n".join(sections)
+
+
 def by_table(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per kind and table: means over folds, and sums of test rows and crossings."""
     kinds = {"rows": "sum", "crossings": "sum", "fold": "nunique", "below": mean_list}

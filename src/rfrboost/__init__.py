@@ -13,6 +13,7 @@ from rfrboost._version import __version__
 
 #: the module of each public name
 _HOME = {
+    "ColumnReport": "rfrboost._tables.report",
     "DenseFeatures": "rfrboost._model.features",
     "FeatureMap": "rfrboost._model.features",
     "FourierFeatures": "rfrboost._estimators.transformers",
@@ -30,6 +31,7 @@ _HOME = {
     "SWIMFeatures": "rfrboost._estimators.transformers",
     "Sampler": "rfrboost._model.samplers",
     "SquaredError": "rfrboost._model.losses",
+    "UnseenValuesWarning": "rfrboost._tables.report",
     "file_info": "rfrboost._files.header",
     "load": "rfrboost._files.io",
 }
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from rfrboost._model.losses import Quantile as Quantile
     from rfrboost._model.losses import SquaredError as SquaredError
     from rfrboost._model.samplers import Sampler as Sampler
+    from rfrboost._tables.report import ColumnReport as ColumnReport
+    from rfrboost._tables.report import UnseenValuesWarning as UnseenValuesWarning
 else:
     # Where type checkers see it, every name would exist.
     def __getattr__(name: str) -> Any:

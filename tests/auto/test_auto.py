@@ -109,8 +109,8 @@ def plan_for(name, sizes):
         first_samplers=samplers,
         samplers=samplers,
         bumps=True,
+        trees=True,
         learns_metric=True,
-        max_seconds=None,
         seed=0,
         sizes=sizes,
     )
@@ -120,7 +120,7 @@ def members_by_hand(families, v, b, x):
     """Every member's weighted prediction (n, members, d) of rows x, family by family."""
     d = len(b)
     start = np.tile(families.constants, (len(x), 1, 1))
-    raw = [start]
+    raw = [start.copy()]
     for layer in families.linear.layers:
         add(raw[0], layer, x, d)
     for family in families.boosted:
@@ -130,6 +130,9 @@ def members_by_hand(families, v, b, x):
     if families.kernel is not None:
         raw.append(np.zeros_like(start))
         add(raw[-1], families.kernel.layers, x, d)
+    if families.trees is not None:
+        sums = feature_values(families.trees.features, x)
+        raw.append(families.constants + sums.reshape(start.shape))
     return sum(weight * own for weight, own in zip(v, raw, strict=True)) + b
 
 
@@ -166,7 +169,7 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     out_of_fold = bags.out_of_fold(members_by_hand(families, v, b, bags.x))
     np.testing.assert_allclose(held_out_raw, out_of_fold, rtol=2e-3, atol=2e-3)
 
-    fit = fit_auto(X, y, None, None, plan, lambda record: None)
+    fit = fit_auto(X, y, None, None, None, plan, lambda record: None)
     np.testing.assert_array_equal(fit.network.raw(fresh), network.raw(fresh))
     in_order = np.full((80, len(b)), np.nan)
     in_order[np.argsort(bags.origin)[bags.held_out]] = held_out_raw
@@ -254,10 +257,10 @@ def test_seed_order_threads_and_the_size_of_weights(name):
     near = {"rtol": rounding, "atol": rounding * np.abs(expected).max()}
     order = default_rng(0).permutation(len(X))
     shuffled = clone(model).fit(X[order], y[order])
-    np.testing.assert_allclose(output(shuffled, X), expected, **near)
-    np.testing.assert_allclose(shuffled.oof_score_, model.oof_score_, atol=rounding)
+    np.testing.assert_array_equal(output(shuffled, X), expected)
+    assert shuffled.oof_score_ == pytest.approx(model.oof_score_, abs=1e-12)
     importances = model.feature_importances_
-    np.testing.assert_allclose(shuffled.feature_importances_, importances, atol=rounding)
+    np.testing.assert_allclose(shuffled.feature_importances_, importances, atol=1e-9)
     doubled = clone(model).fit(X, y, sample_weight=np.full(len(X), 2.0))
     np.testing.assert_allclose(output(doubled, X), expected, **near)
     with threadpool_limits(2):
@@ -321,7 +324,7 @@ def test_little_time_is_enough_for_a_usable_model(name, n):
     model = clone(MODELS[name]).set_params(max_seconds=1e-6).fit(X, y)
     assert process_time() - clock < 5.0
     assert len(model.history_) <= 1
-    assert all(hasattr(a.features.from_x, "weights") for a in model.network_.layers)
+    assert len(model.network_.layers) <= 1
     held = data_for(name, seed=1)
     assert model.score(*held) > (0.4 if name == "regressor" else 0.45)
 

@@ -24,7 +24,9 @@ def test_every_member_and_penalty_is_a_ridge_on_the_rows_it_is_fitted_on(sizes, 
         R = default_rng(4).standard_normal((len(bags.y), len(penalties) * m * outputs))
         rows = GroupFeatures(bags, group, map)
         columns = np.arange(R.shape[1]).reshape(len(penalties), m, outputs)
-        C, c = solve_members(rows.first_pass(features, R, bags.w), columns, penalties, map)
+        C, c = solve_members(
+            rows.first_pass(features, R, bags.w), rows.parts, columns, penalties, map
+        )
         for own, penalty in zip(columns, penalties, strict=True):
             for j, k in zip(own, group, strict=True):
                 train = bags.training(k)
@@ -44,7 +46,9 @@ def test_batches_and_cache_do_not_matter(shared_draw_rows, batch_rows, cached_by
         R = default_rng(4).standard_normal((len(bags.y), len(group)))
         rows = GroupFeatures(bags, group, map)
         columns = np.arange(len(group)).reshape(1, -1, 1)
-        C, c = solve_members(rows.first_pass(features, R, bags.w), columns, (1e-3,), map)
+        C, c = solve_members(
+            rows.first_pass(features, R, bags.w), rows.parts, columns, (1e-3,), map
+        )
         again = features_for(bags, p=9)  # another draw in the same memory
         rows.first_pass(again, R, bags.w)
         rows.first_pass(features, R, bags.w)
@@ -65,7 +69,7 @@ def test_memory_does_not_grow_with_rows_times_features():
     tracemalloc.start()
     rows = GroupFeatures(bags, group, map)
     columns = np.arange(len(group)).reshape(1, -1, 1)
-    C, _ = solve_members(rows.first_pass(features, R, bags.w), columns, (1e-3,), map)
+    C, _ = solve_members(rows.first_pass(features, R, bags.w), rows.parts, columns, (1e-3,), map)
     rows.second_pass(features, C)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -19,6 +19,7 @@ from rfrboost._auto.kernel import (
     choose,
     fit_kernel,
     refined_penalty,
+    runs_of,
 )
 from rfrboost._model.bumps import Bumps, measured
 from rfrboost._model.network import centered
@@ -137,7 +138,8 @@ def test_the_kernel_solver_solves_also_where_rows_are_copies(held, s, tolerance,
     kept = np.delete(np.arange(120), np.r_[held])
     A = K[np.ix_(kept, kept)].astype(float) + s * np.eye(len(kept))
     expected = np.repeat(rng.standard_normal((60, 2)), 2, axis=0)[kept]
-    solution = solve_kernel(K, held, s, A @ expected)
+    runs = runs_of(kept)
+    solution = solve_kernel(K, runs, s, A @ expected)
     np.testing.assert_array_equal(K, before)
     # What a solution is for: the fit. Between copies the coefficients themselves are arbitrary.
     np.testing.assert_allclose(

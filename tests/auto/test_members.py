@@ -72,7 +72,9 @@ def test_where_draws_are_shared_coefficients_do_not_feel_held_out_labels(loss):
         R = np.hstack([member_residuals(bags, raw, j, loss) for j in bags.groups[0]])
         assert not R[bags.folds[k], k].any()
         columns = np.arange(3).reshape(1, 3, 1)
-        C, c = solve_members(rows.first_pass(features, R, bags.w), columns, (1e-3,), map)
+        C, c = solve_members(
+            rows.first_pass(features, R, bags.w), rows.parts, columns, (1e-3,), map
+        )
         moves = rows.second_pass(features, C) + c
         alpha = [step_length(bags, j, raw[:, j], moves[:, [j]], loss) for j in range(3)]
         found.append((C, c, alpha))

@@ -5,7 +5,7 @@ import pytest
 from numpy.random import default_rng
 from scipy.optimize import minimize, nnls
 
-from rfrboost._auto.assemble import stack
+from rfrboost._auto.assemble import mixture, stack
 from rfrboost._model.losses import (
     BinaryLogLoss,
     Huber,
@@ -95,6 +95,21 @@ def test_for_squared_error_they_are_non_negative_least_squares(outputs, weighted
     np.testing.assert_allclose(b, expected[3 : 3 + outputs] - expected[3 + outputs :], atol=2e-3)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_families_that_are_much_alike_get_their_best_weights(seed):
+    rng = default_rng(seed)
+    signal = rng.standard_normal((400, 1))
+    y = signal + 0.15 * rng.standard_normal((400, 1))
+    common = 0.1 * rng.standard_normal((400, 1))
+    sizes = rng.uniform(0.02, 0.2, 7)
+    raws = [signal + common + size * rng.standard_normal((400, 1)) for size in sizes]
+    v, b = stack(raws, y, np.ones(400), SquaredError())
+    columns = np.column_stack([*raws, np.ones(400), -np.ones(400)])
+    lowest = nnls(columns, y[:, 0])[1] ** 2
+    reached = np.square(np.tensordot(v, np.stack(raws), 1) + b - y).sum()
+    assert reached <= lowest * (1 + 1e-4)
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_unit_of_a_family_does_not_matter(name):
     loss, outputs = PROBLEMS[name]
@@ -127,3 +142,19 @@ def test_families_that_say_nothing_leave_a_constant(name):
     assert np.isfinite(raw).all()
     start = np.tile(loss.start(y, np.ones(N)), (N, 1))
     assert mean_loss(loss, raw, y, np.ones(N)) <= mean_loss(loss, start, y, np.ones(N)) + 1e-3
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_mixtures_add_up_to_one_and_no_other_mixture_is_better(name):
+    loss, outputs = PROBLEMS[name]
+    signal, y = targets(loss, outputs)
+    w = default_rng(2).uniform(0.5, 2.0, N)
+    raws = np.stack(families(signal))
+    v, b = mixture(raws, y, w, loss)
+    assert (v >= 0).all()
+    assert v.sum() == pytest.approx(1.0)
+    assert not b.any()
+    found = mean_loss(loss, np.tensordot(v, raws, 1), y, w)
+    others = default_rng(0).dirichlet(np.ones(3), 300)
+    least = min(mean_loss(loss, np.tensordot(other, raws, 1), y, w) for other in others)
+    assert found <= least + 1e-4 * abs(least)

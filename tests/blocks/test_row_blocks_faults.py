@@ -266,11 +266,11 @@ def test_blocks_that_change_between_two_passes():
 def test_a_disk_that_is_full_or_not_there(monkeypatch, tmp_path):
     X, y, w = regression_rows()
     refused(RowBlocks(cut(X, y, w, []), spill_dir=tmp_path / "none"), "cannot be made", OSError)
-    written = []
+    written = []  # at least 12 times, and more often the longer computing takes beside writing
 
     def fail(*args):
         written.append(args)
-        if len(written) > 20:
+        if len(written) > 8:
             raise OSError(28, "No space left on device")
         return pwrite(*args)
 

@@ -15,11 +15,11 @@ from sklearn import metrics
 import rfrboost as library
 import rfrboost.inspection as inspection
 from rfrboost._model.losses import loss_names
-from rfrboost.cli.evaluate import class_scores
 from rfrboost.cli.request import LossName
+from rfrboost.inspection._report.trial import class_scores
 
 CLI = Path(library.__file__).with_name("cli")
-COMMANDS = ("fit", "predict", "evaluate", "explain", "info", "demo")
+COMMANDS = ("fit", "predict", "evaluate", "explain", "report", "info", "demo")
 CLASS_SCORES = (
     "accuracy",
     "balanced accuracy",
@@ -313,9 +313,27 @@ def test_explain_finds_the_columns_that_matter(place, tmp_path):
     words = ("explain", place / "t.rfrboost", place / "t.csv", "--rows", "20")
     worked(rfrboost(*words, "--out", tmp_path / "e.csv"))
     header, *rows = (tmp_path / "e.csv").read_text().splitlines()
-    assert header == "column,effect"
+    assert header == "column,share"
     assert rows[0].startswith("size,")
     assert sorted(row.split(",")[0] for row in rows) == ["day", "size", "town"]
+
+
+def test_report_writes_one_page_and_finds_the_target(place, tmp_path):
+    words = ("report", place / "t.rfrboost", place / "t.csv", "--folds", "2")
+    worked(rfrboost(*words, "-t", "y", "-o", tmp_path / "r.html"))
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "A model of y" in page
+    failed(rfrboost(*words, "-t", "nothing", "-o", tmp_path / "s.html"), "no column nothing")
+    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_evaluate_draws_what_it_scored(place, tmp_path):
+    words = ("evaluate", place / "t.csv", "-t", "y", "--folds", "2")
+    worked(rfrboost(*words, "--plots", tmp_path / "figures"))
+    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert names == {"scores.png", "predictions.png", "importances.png"}
+    (tmp_path / "file").touch()
+    failed(rfrboost(*words, "--plots", tmp_path / "file"), "is a file", code=2)
 
 
 def test_info_says_what_is_inside_and_loads_nothing(place, monkeypatch):

@@ -1,18 +1,27 @@
 """``coverage``: what is counted, the table by table report, and the command."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from experiment_runs import ENERGY, untraceable
 from numpy.random import default_rng
 
 from experiments.__main__ import main
 from experiments.commands import coverage
+from experiments.data import shifted
 from experiments.data.protocols import Fold
 from experiments.data.tables import known_table
 from experiments.models.scoring import Scores
-from experiments.reports.coverage import by_table, markdown_report, summary_rows, table_rows
+from experiments.reports.coverage import (
+    by_table,
+    markdown_report,
+    shifted_report,
+    summary_rows,
+    table_rows,
+)
 from experiments.runs.jobs import Result, execute, read_result
 
 BALANCE = 11
@@ -133,3 +142,39 @@ def test_the_command_fits_counts_writes_and_continues(tmp_path, monkeypatch, cap
     assert main(words) == 0
     assert len(fits) == 3
     assert capsys.readouterr().out == printed
+
+
+def shifted_frame():
+    rng = default_rng(0)
+    frame = pd.DataFrame({"a": rng.integers(0, 12, 200), "b": rng.standard_normal(200)})
+    return frame.assign(target=rng.standard_normal(200))
+
+
+def test_ordered_splits_test_the_last_rows_and_grouped_ones_other_groups():
+    frame = shifted_frame()
+    rows = shifted.cut(frame, shifted.Shift(0, shifted.ORDERED, ("a",)))
+    assert rows.groups is None
+    assert rows.X_train["a"].is_monotonic_increasing
+    assert rows.X_train["a"].max() <= rows.X_test["a"].min()
+    assert len(rows.y_test) == 60
+    grouped = shifted.cut(frame, shifted.Shift(0, shifted.GROUPED, ("a",)))
+    assert not set(grouped.X_train["a"]) & set(grouped.X_test["a"])
+    assert len(set(grouped.X_test["a"])) == round(0.3 * 12)
+    assert [len(set(part)) for _, part in grouped.X_train["a"].groupby(grouped.groups)] == [1] * 8
+
+
+def test_there_are_ten_shifts_and_each_is_fitted_with_both_kinds_of_folds():
+    jobs = coverage.plan_shifted(list(shifted.SHIFTS))
+    assert len(shifted.SHIFTS) == 10
+    assert len({job.result_path(Path("out")) for job in jobs}) == 20
+
+
+def test_the_report_of_shifts_has_the_means_of_both_kinds():
+    jobs = coverage.plan_shifted([shifted.Shift(ENERGY, shifted.GROUPED, ("X1",))])
+    results = [
+        Result(job, Scores(0.0, 0.5, 1.0, 0.1, {"coverage": c, "oof_score": 0.5, "r2": 0.25}), None)
+        for job, c in zip(jobs, (0.875, 0.5), strict=True)
+    ]
+    text = shifted_report(results, 0.9)
+    assert "| own | 0.8750 | 0.5000 | 0.2500 |" in text
+    assert "| random | 0.5000 |" in text

@@ -272,3 +272,11 @@ def test_weights_and_targets_are_checked_as_in_a_fit():
         fine_tune(model, X, np.where(w > 0, np.nan, y))
     with pytest.raises(ValueError, match="negative"):
         fine_tune(model, X, y, -np.ones(100))
+
+
+def test_rows_far_from_training_stay_within_bounds():
+    X, y = regression()
+    model = RFRBoostRegressor(features=("swim",), n_bags=2, random_state=0, preprocess=None)
+    model.fit(X, y)
+    check(model, 50 * X[:5])
+    assert model.predict(50 * X[:5]).max() == pytest.approx(y.max() + 0.25 * np.ptp(y))

@@ -233,7 +233,7 @@ def test_the_package_uses_what_is_public_only():
                 public = node.module == "rfrboost" and "_" not in {name[0] for name in names}
                 inside = node.module.startswith("rfrboost.inspection.")
                 # The formula of importances is the one private thing shared with the library.
-                assert public or inside or names == {"gradient_shares"}, path.name
+                assert public or inside or names == {"column_shares"}, path.name
             if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
                 owner = getattr(node.value, "id", "")
                 assert owner == "self" or node.attr.startswith("__"), (path.name, node.attr)

@@ -1,13 +1,20 @@
 """Families of members become one network: weights by stacking, then layers of all families.
 
 Stacking (Wolpert 1992; Breiman 1996, with non-negative weights) fits Σ_f v_f·raw_f + b to the
-out-of-fold predictions raw_f of all families, v ≥ 0. The network's Φ (n, members·d) are the
-members' predictions, already weighted: the constants and the linear family are its initial
-representation, each layer of a boosted or kernel family adds to the columns of its own members, and
-the head is the mean over members.
+out-of-fold predictions raw_f of all families, v ≥ 0. Where the members that hold rows out are not
+those that predict (splits by time), held-out rows may differ from the rows fitted, and weights and
+an intercept that make up for it would do so twice: v then adds up to 1, and b is 0.
+
+The network's Φ (n, members·d) are the members' predictions, already weighted: the constants and the
+linear family are its initial representation, each layer of a boosted or kernel family adds to the
+columns of its own members, and the head is the mean over members. Members that do not predict new
+rows (``Bags.kept``) are left out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -16,11 +23,12 @@ from rfrboost._auto.bags import Bags
 from rfrboost._auto.kernel import KernelFit
 from rfrboost._auto.layer import GroupLayer
 from rfrboost._auto.members import Boosted
+from rfrboost._auto.trees import TreesFit
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Head, Layer, LayerFeatures, LowRankStep, Network
 from rfrboost._numerics.arrays import frozen
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Indices
 
 # Weight of the penalty on the squared distance from equal weights, next to a mean loss over rows.
 # It is small, and decides only where families predict the same.
@@ -30,42 +38,62 @@ STACKING_PENALTY = 1e-6
 # that far fewer iterations do as a rule.
 STACKING_ITERATIONS = 200
 
+# The most runs of L-BFGS-B, and the share of the loss that another run must gain to be worth one
+# more. Three runs do as a rule.
+STACKING_RUNS = 20
+STACKING_GAIN = 1e-9
+
 
 @dataclass(frozen=True)
 class Families:
-    """All families of an ensemble. Their weights are in this order: linear, boosted, kernel.
+    """All families of an ensemble. Their weights are in this order: linear, boosted, kernel, trees.
 
-    ``constants`` (members, d) are the predictions that the linear family begins with. The boosted
-    families, one for each kind of features and penalty, begin with the linear one's predictions.
+    ``constants`` (members, d) are the predictions that the linear family and the trees begin with.
+    The boosted families, one for each kind of features and penalty, begin with the linear one's
+    predictions.
     """
 
     constants: Array
     linear: Boosted
     boosted: tuple[Boosted, ...]
     kernel: KernelFit | None
+    trees: TreesFit | None
 
 
-def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[Network, Array]:
+def assemble(
+    bags: Bags, mean: Array, loss: Loss, families: Families, deadline: float = np.inf
+) -> tuple[Network, Array]:
     """The weighted families as one network, and its raw predictions for held-out rows (n, d).
 
-    ``mean`` are the means of the columns of X, which the rows of ``bags`` are without.
+    ``mean`` are the means of the columns of X, which the rows of ``bags`` are without. After the
+    ``deadline``, a reading of ``time.perf_counter``, weights are taken as they are.
     """
-    v, b, combined = family_weights(bags, loss, families)
+    v, b, combined = family_weights(bags, loss, families, deadline)
     n_boosted = len(families.boosted)
-    m = len(bags.members)
+    kept = bags.kept
+    m = len(kept)
     d = len(b)
     weights = np.zeros((bags.x.shape[1], m * d))
     # Boosted members begin with the predictions of linear ones, so that these have both weights.
     of_linear = v[: 1 + n_boosted].sum()
-    weights[-1] = of_linear * families.constants.ravel() + np.tile(b, m)
+    of_trees = 0.0 if families.trees is None else v[-1]
+    constants = families.constants[list(kept)].ravel()
+    weights[-1] = (of_linear + of_trees) * constants + np.tile(b, m)
     for layer in families.linear.layers[0] if families.linear.layers else ():
-        weights[:, member_columns(layer.group, d)] += of_linear * np.vstack([layer.C, layer.c])
-    layers = boosted_layers(families.boosted, v[1 : 1 + n_boosted], m, d)
-    if families.kernel is not None and v[-1] > 0:
+        C, c, places = of_kept(layer.C, layer.c, layer.group, kept, d)
+        weights[:, places] += of_linear * np.vstack([C, c])
+    layers = boosted_layers(families.boosted, v[1 : 1 + n_boosted], kept, d)
+    of_kernel = 0.0 if families.kernel is None else v[1 + n_boosted]
+    if families.kernel is not None and of_kernel > 0:
         layers += [
-            network_layer(own.features, v[-1] * own.C, v[-1] * own.c, own.group, m, d)
+            network_layer(own.features, of_kernel * own.C, of_kernel * own.c, own.group, kept, d)
             for own in families.kernel.layers
+            if set(own.group) & set(kept)
         ]
+    if families.trees is not None and of_trees > 0:
+        trees = families.trees.features.of_members(kept)
+        C = of_trees * np.eye(m * d)
+        layers.append(network_layer(trees, C, np.zeros(m * d), kept, kept, d))
     average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])
     head = Head(frozen(average))
     initial = DenseFeatures(weights, "identity")
@@ -73,21 +101,29 @@ def assemble(bags: Bags, mean: Array, loss: Loss, families: Families) -> tuple[N
     return network, combined
 
 
-def family_weights(bags: Bags, loss: Loss, families: Families) -> tuple[Array, Array, Array]:
+def family_weights(
+    bags: Bags, loss: Loss, families: Families, deadline: float = np.inf
+) -> tuple[Array, Array, Array]:
     """The weights v of all families, the intercept b, and the weighted out-of-fold predictions."""
     fits = [families.linear, *families.boosted]
-    of_kernel = [] if families.kernel is None else [families.kernel.out_of_fold]
-    raw = np.stack([*(fit.out_of_fold for fit in fits), *of_kernel])
+    others = [fit for fit in (families.kernel, families.trees) if fit is not None]
+    raw = np.stack([fit.out_of_fold for fit in (*fits, *others)])
     y = bags.y[bags.held_out]
     w = bags.w[bags.held_out]
-    v, b = stack(list(raw), y, w, loss)
+    same_members = bags.kept == bags.members
+    v, b = stack(list(raw), y, w, loss, deadline) if same_members else mixture(raw, y, w, loss)
     combined = np.einsum("f,fnd->nd", v, raw) + b
     shift = loss.shift(combined, y, w)
     return v, b + shift, combined + shift
 
 
-def stack(families: list[Array], y: Array, w: Array, loss: Loss) -> tuple[Array, Array]:
-    """v ≥ 0 and b that minimise the mean loss of Σ v_f·raw_f + b; the families raw_f are (n, d)."""
+def stack(
+    families: list[Array], y: Array, w: Array, loss: Loss, deadline: float = np.inf
+) -> tuple[Array, Array]:
+    """v ≥ 0 and b that minimise the mean loss of Σ v_f·raw_f + b; the families raw_f are (n, d).
+
+    The first iteration after the ``deadline`` is the last.
+    """
     means = np.stack([f.mean(axis=0) for f in families])
     centred = [f - mean for f, mean in zip(families, means, strict=True)]
     scales = np.array([np.sqrt(np.mean(f**2)) or 1.0 for f in centred])
@@ -106,20 +142,81 @@ def stack(families: list[Array], y: Array, w: Array, loss: Loss) -> tuple[Array,
         gradient = np.einsum("fnd,nd->f", S, slopes) + 2 * STACKING_PENALTY * away
         return value, np.concatenate([gradient, slopes.sum(axis=0)])
 
-    v = minimize(
-        objective,
-        np.concatenate([first, loss.start(y, w)]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * F + [(None, None)] * d,
-        options={"maxiter": STACKING_ITERATIONS, "ftol": 1e-13, "gtol": 1e-9},
-    ).x
+    bounds = [(0.0, None)] * F + [(None, None)] * d
+    v = least(objective, np.concatenate([first, loss.start(y, w)]), bounds, deadline)
     weights = v[:F] / scales
     return weights, v[F:] - weights @ means
 
 
-def boosted_layers(boosted: tuple[Boosted, ...], v: Array, m: int, d: int) -> list[Layer]:
-    """The weighted layers of boosted families with a positive weight.
+def least(
+    objective: Callable[[Array], Any], v: Array, bounds: list[Any], deadline: float = np.inf
+) -> Array:
+    """The v within bounds for which a convex objective is least, found from a starting point.
+
+    L-BFGS-B takes a step that gains nothing for the end, which among families that are much alike
+    may be far from the least value. It is therefore begun anew, without what it remembers of the
+    curvature, until a whole run gains nothing. The first iteration after the ``deadline`` is the
+    last.
+    """
+
+    def stop_in_time(_: Array) -> None:
+        if perf_counter() >= deadline:
+            raise StopIteration
+
+    value = np.inf
+    for _ in range(STACKING_RUNS):
+        found = minimize(
+            objective,
+            v,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            callback=stop_in_time,
+            options={"maxiter": STACKING_ITERATIONS, "ftol": 1e-13, "gtol": 1e-9},
+        )
+        v = found.x
+        gains = value - found.fun > STACKING_GAIN * abs(found.fun)
+        if not gains or perf_counter() >= deadline:
+            break
+        value = found.fun
+    return v
+
+
+def mixture(raw: Array, y: Array, w: Array, loss: Loss) -> tuple[Array, Array]:
+    """v ≥ 0 with Σv = 1 that minimises the mean loss of Σ v_f·raw_f; the intercept b is 0.
+
+    ``raw`` are the predictions (families, n, d).
+    """
+    F, _, d = raw.shape
+    share = w / w.sum()
+    first = np.full(F, 1.0 / F)
+    # In units of the loss of equal weights, so that the tolerance is relative.
+    unit = float(share @ np.abs(loss.value(raw.mean(axis=0), y))) or 1.0
+
+    def objective(v: Array) -> tuple[float, Array]:
+        values, slopes = loss.value_and_gradient(np.einsum("f,fnd->nd", v, raw), y)
+        away = v - first
+        value = float(share @ values) / unit + STACKING_PENALTY * float(away @ away)
+        gradient = np.einsum("fnd,nd->f", raw, slopes * share[:, None]) / unit
+        return value, gradient + 2 * STACKING_PENALTY * away
+
+    found = minimize(
+        objective,
+        first,
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * F,
+        constraints={"type": "eq", "fun": lambda v: v.sum() - 1.0, "jac": np.ones_like},
+        options={"maxiter": STACKING_ITERATIONS, "ftol": 1e-10},
+    ).x
+    v = np.maximum(found, 0.0)
+    return v / v.sum(), np.zeros(d)
+
+
+def boosted_layers(
+    boosted: tuple[Boosted, ...], v: Array, kept: tuple[int, ...], d: int
+) -> list[Layer]:
+    """The weighted layers of boosted families with a positive weight, for the members ``kept``.
 
     Layers of different penalties on the same features become one layer, the sum of both.
     """
@@ -133,19 +230,35 @@ def boosted_layers(boosted: tuple[Boosted, ...], v: Array, m: int, d: int) -> li
                 C = C + C_before
                 c = c + c_before
             sums[id(layer.features)] = (layer, C, c)
-    return [network_layer(own.features, C, c, own.group, m, d) for own, C, c in sums.values()]
+    return [
+        network_layer(own.features, C, c, own.group, kept, d)
+        for own, C, c in sums.values()
+        if set(own.group) & set(kept)
+    ]
 
 
 def network_layer(
-    features: FeatureMap, C: Array, c: Array, group: tuple[int, ...], m: int, d: int
+    features: FeatureMap, C: Array, c: Array, group: tuple[int, ...], kept: tuple[int, ...], d: int
 ) -> Layer:
-    """A layer that moves the predictions of a group, among those of m members, by F·C + c."""
-    V = np.zeros((m * d, C.shape[1]))
-    V[member_columns(group, d), np.arange(C.shape[1])] = 1.0
+    """A layer that moves the predictions of a group, among those of members kept, by F·C + c."""
+    C, c, places = of_kept(C, c, group, kept, d)
+    V = np.zeros((len(kept) * d, C.shape[1]))
+    V[places, np.arange(C.shape[1])] = 1.0
     step = LowRankStep(frozen(C.astype(features.dtype)), frozen(c), frozen(V))
     return Layer(LayerFeatures(None, features), step, None)
 
 
-def member_columns(group: tuple[int, ...], d: int) -> Array:
-    """The columns of Φ that hold the predictions of a group's members, d for each."""
-    return np.concatenate([np.arange(d) + d * k for k in group])
+def of_kept(
+    C: Array, c: Array, group: tuple[int, ...], kept: tuple[int, ...], d: int
+) -> tuple[Array, Array, Indices]:
+    """The columns of C and c for those members of a group that are kept, and their places in Φ."""
+    both = [k for k in group if k in kept]
+    if len(both) < len(group):
+        own = member_columns([group.index(k) for k in both], d)
+        C, c = C[:, own], c[own]
+    return C, c, member_columns([kept.index(k) for k in both], d)
+
+
+def member_columns(members: list[int], d: int) -> Indices:
+    """The columns that hold the predictions of some members, d for each."""
+    return np.concatenate([np.empty(0, np.intp), *(np.arange(d) + d * k for k in members)])

@@ -1,15 +1,22 @@
 """Bags: which rows each member of an ensemble is fitted on, and which it holds out.
 
-The rows are cut into folds. Member k is fitted on all folds but fold k, and its layers are judged
-by the rows of fold k. Into which fold a row falls depends on the content of the rows and on the
-seed, not on their order. Copies of a row are separate observations and may fall into different
-folds; a row with a weight of two is one observation and stays in one fold.
+The rows are cut into folds. A member is fitted on some of them and holds out others, and its layers
+are judged by the rows it holds out. As a rule member k is fitted on all folds but fold k
+(:func:`bag`). Into which fold a row falls depends on the content of the rows and on the seed, not
+on their order. Copies of a row are separate observations and may fall into different folds; a row
+with a weight of two is one observation and stays in one fold.
+
+Any other splits into rows to fit and rows to hold out are possible too (:func:`bag_split`): rows
+that every member treats alike are then one fold. Where members are fitted on all rows but those
+they hold out, as under splits by group, all of them predict new rows together. Otherwise, as under
+splits by time, where the first member knows the oldest rows only, one more member is fitted on all
+rows: it alone predicts new rows, and the others say when to stop and how large its errors are.
 
 Shapes: x is (n, D+1), rows in homogeneous coordinates (z, 1); y is (n, k); w is (n,).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,10 +24,37 @@ from numpy.random import Generator
 
 from rfrboost._numerics.arrays import content_order
 from rfrboost._numerics.sizes import SIZES, Sizes
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array, Indices, Mask
 
 # Number of folds if there is one member only. It holds out the first of them: a fifth of the rows.
 ONE_MEMBER_FOLDS = 5
+
+# The most folds with which members share draws of random features: there is a Gram matrix for each,
+# 2 MB for 512 features. Splits that overlap cut rows into many folds.
+MOST_SHARED_FOLDS = 100
+
+# Some of the folds, for each member.
+Some = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Splits:
+    """For each member the rows it is fitted on and those it holds out: masks (members, n)."""
+
+    fitted: Mask
+    held: Mask
+
+    def at(self, rows: Mask) -> "Splits":
+        """The same splits of some of the rows."""
+        return Splits(self.fitted[:, rows], self.held[:, rows])
+
+    def folds(self) -> tuple[Array, Indices]:
+        """What members do with each fold (folds, members), and the fold of every row (n,).
+
+        0 stands for holding it out, 2 for being fitted on it, 1 for neither.
+        """
+        kinds, fold = np.unique(1 - self.held.T + self.fitted.T, axis=0, return_inverse=True)
+        return kinds, fold.ravel()
 
 
 @dataclass(frozen=True)
@@ -28,11 +62,13 @@ class Bags:
     """Rows sorted by fold, and the members that are fitted on them.
 
     ``x`` (n, D+1), ``y`` (n, k) and ``w`` (n,) are the rows, their targets and their weights, whose
-    mean is one. ``folds`` are the rows of each fold. ``members`` are the folds that a member holds
-    out: all folds, or only the first. ``held_out`` are the rows of these folds, for which there are
-    out-of-fold predictions. ``groups`` are the members that share a draw of random features, and
-    ``seen`` for each group the rows that some of its members are fitted on, from which features may
-    be drawn. ``origin`` leads back to the rows as they were handed in: ``x[origin]`` is in that
+    mean is one. ``folds`` are the rows of each fold; ``fitted`` are, for each member, the folds it
+    is fitted on, and ``held`` those it holds out. ``members`` are the members' numbers, and
+    ``kept`` those of them that predict new rows. The rows held out by ``judge`` choose settings
+    that all members share. ``held_out`` are the rows that some member holds out, for which there
+    are out-of-fold predictions. ``groups`` are the members that share a draw of random features,
+    and ``seen`` for each group the rows that some of its members are fitted on, from which features
+    may be drawn. ``origin`` leads back to the rows as they were handed in: ``x[origin]`` is in that
     order.
     """
 
@@ -40,6 +76,10 @@ class Bags:
     y: Array
     w: Array
     folds: tuple[slice, ...]
+    fitted: tuple[tuple[int, ...], ...]
+    held: tuple[tuple[int, ...], ...]
+    kept: tuple[int, ...]
+    judge: int
     members: tuple[int, ...]
     held_out: Indices
     groups: tuple[tuple[int, ...], ...]
@@ -55,12 +95,29 @@ class Bags:
 
     def training(self, member: int) -> Indices:
         """The rows that a member is fitted on."""
-        return rows_outside(self.folds[member], len(self.y))
+        return rows_of(self.folds, self.fitted[member])
+
+    def holding(self, member: int) -> Indices:
+        """The rows that a member holds out."""
+        return rows_of(self.folds, self.held[member])
+
+    def holders(self) -> dict[int, list[int]]:
+        """For each fold that some member holds out, the members that do."""
+        found: dict[int, list[int]] = {k: [] for k in range(len(self.folds))}
+        for member, held in enumerate(self.held):
+            for k in held:
+                found[k].append(member)
+        return {k: members for k, members in found.items() if members}
 
     def out_of_fold(self, raw: Array) -> Array:
         """The out-of-fold predictions (rows of ``held_out``, d) among all predictions
-        ``raw`` (n, members, d)."""
-        return np.vstack([raw[self.folds[k], k] for k in self.members])
+        ``raw`` (n, members, d): the mean over the members that hold a row out."""
+        holders = self.holders().items()
+        return np.vstack([raw[self.folds[k]][:, own].mean(axis=1) for k, own in holders])
+
+    def judges(self) -> tuple[int, ...]:
+        """The group that ``judge`` belongs to."""
+        return next(group for group in self.groups if self.judge in group)
 
     def draw(self, rows: Indices, size: int, rng: Generator) -> Indices:
         """Draw ``size`` of these rows, with replacement, in proportion to weight."""
@@ -83,17 +140,16 @@ class Bags:
         """The same folds and members on some of the rows, given in rising order, as one group."""
         edges = [np.searchsorted(rows, [fold.start, fold.stop]) for fold in self.folds]
         folds = tuple(slice(int(a), int(b)) for a, b in edges)
-        return Bags(
+        return replace(
+            self,
             x=self.x[rows],
             y=np.asfortranarray(self.y[rows]),
             w=self.w[rows],
             folds=folds,
-            members=self.members,
-            held_out=rows_of(folds, self.members),
+            held_out=rows_of(folds, union(self.held, self.members)),
             groups=(self.members,),
-            seen={self.members: seen_by(self.members, folds, len(rows))},
+            seen={self.members: rows_of(folds, union(self.fitted, self.members))},
             origin=np.arange(len(rows)),
-            sizes=self.sizes,
         )
 
 
@@ -119,8 +175,24 @@ def bag(
         codes = y[order] @ np.arange(1, y.shape[1] + 1)
         order = order[np.argsort(codes, kind="stable")]
     fold = np.empty(len(order), np.intp)
-    fold[order] = np.arange(len(order)) % (n_bags if n_bags > 1 else ONE_MEMBER_FOLDS)
-    return sorted_by_fold(x, y, w, order, fold, n_bags, sizes)
+    n_folds = n_bags if n_bags > 1 else ONE_MEMBER_FOLDS
+    fold[order] = np.arange(len(order)) % n_folds
+    return sorted_by_fold(x, y, w, order, fold, *all_but_own(n_bags, n_folds), sizes)
+
+
+def bag_split(
+    x: Array, y: Array, w: Array | None, splits: Splits, rng: Generator, sizes: Sizes = SIZES
+) -> Bags:
+    """Members by given splits; rows that all members treat alike become a fold."""
+    order = content_order(x, y, rng)
+    order = order[rng.permutation(len(order))]
+    kinds, fold = splits.folds()
+    fitted = [tuple(map(int, np.flatnonzero(kind == 2))) for kind in kinds.T]
+    held = [tuple(map(int, np.flatnonzero(kind == 0))) for kind in kinds.T]
+    if (kinds == 1).any():
+        fitted.append(tuple(range(len(kinds))))
+        held.append(())
+    return sorted_by_fold(x, y, w, order, fold, tuple(fitted), tuple(held), sizes)
 
 
 def bag_apart(
@@ -138,9 +210,16 @@ def bag_apart(
     n, m = len(y), len(held[1])
     x = np.vstack([x, held[0]])
     y = np.vstack([y, held[1]])
-    w = np.r_[np.ones(n) if w is None else w / w.mean(), np.ones(m)]
+    w = np.r_[np.ones(n) if w is None else w / np.sort(w).mean(), np.ones(m)]
     fold = np.r_[np.ones(n, np.intp), np.zeros(m, np.intp)]
-    return sorted_by_fold(x, y, w, content_order(x, y, rng), fold, 1, sizes)
+    order = content_order(x, y, rng)
+    return sorted_by_fold(x, y, w, order, fold, *all_but_own(1, 2), sizes)
+
+
+def all_but_own(n_members: int, n_folds: int) -> tuple[Some, Some]:
+    """The folds that members are fitted on, and hold out: member k holds out fold k."""
+    fitted = tuple(tuple(i for i in range(n_folds) if i != k) for k in range(n_members))
+    return fitted, tuple((k,) for k in range(n_members))
 
 
 def sorted_by_fold(
@@ -149,41 +228,46 @@ def sorted_by_fold(
     w: Array | None,
     order: Indices,
     fold: Indices,
-    n_members: int,
+    fitted: Some,
+    held: Some,
     sizes: Sizes,
 ) -> Bags:
-    """Sort rows by ``fold``, and by ``order`` within each fold; scale weights to a mean of one."""
+    """Sort rows by ``fold``, and by ``order`` within each fold; scale weights to a mean of one.
+
+    ``fitted`` and ``held`` are the folds of each member. A member that holds out nothing is the
+    only one that is kept; of the others, the one that is fitted on most rows is then the judge.
+    """
     order = order[np.argsort(fold[order], kind="stable")]
     edges = np.searchsorted(fold[order], np.arange(fold.max() + 2))
     folds = tuple(slice(int(a), int(b)) for a, b in pairwise(edges))
-    members = tuple(range(n_members))
-    shared = len(order) >= sizes.shared_draw_rows
+    members = tuple(range(len(fitted)))
+    shared = len(order) >= sizes.shared_draw_rows and len(folds) <= MOST_SHARED_FOLDS
     groups = (members,) if shared else tuple((k,) for k in members)
+    of_all_rows = tuple(k for k in members if not held[k])
+    judges = [k for k in members if held[k]] if of_all_rows else [0]
     return Bags(
         x=x[order],
         y=np.asfortranarray(y[order]),
-        w=np.ones(len(y)) if w is None else w[order] / w.mean(),
+        w=np.ones(len(y)) if w is None else w[order] / w[order].mean(),
         folds=folds,
+        fitted=fitted,
+        held=held,
+        kept=of_all_rows or members,
+        judge=max(judges, key=lambda k: len(rows_of(folds, fitted[k]))),
         members=members,
-        held_out=rows_of(folds, members),
+        held_out=rows_of(folds, union(held, members)),
         groups=groups,
-        seen={group: seen_by(group, folds, len(order)) for group in groups},
+        seen={group: rows_of(folds, union(fitted, group)) for group in groups},
         origin=np.argsort(order),
         sizes=sizes,
     )
 
 
+def union(folds: Some, members: tuple[int, ...]) -> tuple[int, ...]:
+    """The folds of some members, in rising order."""
+    return tuple(sorted({k for member in members for k in folds[member]}))
+
+
 def rows_of(folds: tuple[slice, ...], some: tuple[int, ...]) -> Indices:
     """The rows of some folds."""
-    return np.concatenate([np.r_[folds[k]] for k in some])
-
-
-def rows_outside(fold: slice, n: int) -> Indices:
-    """The rows of all other folds."""
-    rows: Indices = np.r_[0 : fold.start, fold.stop : n]
-    return rows
-
-
-def seen_by(group: tuple[int, ...], folds: tuple[slice, ...], n: int) -> Indices:
-    """The rows that some member of a group is fitted on: with several members, all n rows."""
-    return rows_outside(folds[group[0]], n) if len(group) == 1 else np.arange(n)
+    return np.concatenate([np.empty(0, np.intp), *(np.r_[folds[k]] for k in some)])

@@ -1,97 +1,150 @@
-"""How much each column matters to a model: shares of its mean squared input gradient.
+"""How much each column matters to a model: what shuffling the column changes in its predictions.
 
-:func:`gradient_shares` is the only formula. An automatic fit calls it through :func:`importances`
-with gradients at 64 training rows; :mod:`rfrboost.inspection` calls it for single networks with
-gradients at given rows. The shares say what the model responds to locally, not what its score
-would lose without a column: permutation importance says that.
+With f the prediction of a row, and f_j the same after column j was taken from another row, the
+total effect of the column is E(f − f_j)² / (2·Var f): Jansen's estimate (1999) of the share of the
+variance of f that depends on column j, alone or together with others. If the predictions are right
+in the mean, E(f − f_j)² is also what shuffling the column adds to the squared error (for
+probabilities, the Brier score) of new rows. So the shares agree with permutation importance on
+held-out rows, and need neither labels nor derivatives. Columns that carry the same information
+share what it counts.
+
+:func:`column_shares` is the only formula. An automatic fit calls it through :func:`importances`
+with the encoded training rows, and :mod:`rfrboost.inspection` with the rows of any table.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from time import perf_counter
 from typing import cast
 
 import numpy as np
-from numpy.random import SeedSequence, default_rng
+from numpy.random import Generator, SeedSequence, default_rng
 
-from rfrboost._model.features import DenseFeatures, DifferentiableFeatures
-from rfrboost._model.network import Head, LowRankStep, Network, input_gradient
+from rfrboost._model.features import DenseFeatures
+from rfrboost._model.network import Head, LowRankStep, Network
 from rfrboost._numerics.arrays import content_order, frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.threads import side_by_side
+from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._typing import Array, Indices
 
-# Rows, drawn by weight, at which gradients are taken.
-IMPORTANCE_ROWS = 64
+#: predictions (q, d) of made-up rows: entry (i, j) of the indices (q, D) says from which row of a
+#: table row i has its column j
+Recombined = Callable[[Indices], Array]
 
-# Threads share these rows in PARTS equal parts if X has at least SHARED_ENTRIES entries. With fewer
-# entries, threads take longer than one loop, because each call waits for Python's lock.
-PARTS = 4
-SHARED_ENTRIES = 2**17
+# Each column is shuffled at FEWEST_ROWS to MOST_ROWS rows: as many as make the rows that are
+# predicted in all those of the table, or LEAST_PREDICTED if it has fewer. So it costs little beside
+# the fit, which predicts all rows many times.
+LEAST_PREDICTED = 8192
+FEWEST_ROWS = 16
+MOST_ROWS = 1024
+# The clock is looked at after each pass over all columns, with an equal part of the rows.
+PASSES = 8
+# Rows that are predicted at a time, and indices that are made at a time (32 MB), at most.
+BATCH_ROWS = 4096
+BATCH_ENTRIES = 2**22
 
 
-def importances(network: Network, X: Array, w: Array | None, sources: Indices) -> Array | None:
-    """Each encoded column's share of the mean squared input gradient, over a sample of rows.
+def importances(
+    network: Network,
+    link: Callable[[Array], Array],
+    X: Array,
+    w: Array | None,
+    sources: Indices,
+    same_unit: bool,
+    deadline: float,
+) -> Array:
+    """The shares of a table's columns in an ensemble's predictions.
 
-    ``X`` are the encoded rows (n, D), ``w`` their weights, and ``sources`` (D,) says which column
-    of the table each encoded column was made from. None if some features have no derivative.
+    ``link`` makes predictions of raw ones. ``X`` are the encoded training rows (n, D), ``w`` their
+    weights, and ``sources`` (D,) says which column of the table each encoded column was made from:
+    these are shuffled together. For ``same_unit`` and ``deadline`` see :func:`column_shares`. The
+    result ends with the last column that is a source.
     """
-    maps = [m for layer in network.layers for m in layer.features.maps]
-    if not all(isinstance(m, DifferentiableFeatures) for m in maps):
-        return None
+    if perf_counter() >= deadline:
+        raise OutOfTimeError
     rng = default_rng(SeedSequence(0))
     order = content_order(X, np.zeros((len(X), 1)), rng)
-    chances = None if w is None else w[order] / w.sum()
-    rows = order[rng.choice(len(X), IMPORTANCE_ROWS, p=chances)]
-    mean = np.average(X, axis=0, weights=w)
-    deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
     narrow = averaged(network)
-    # In parts whatever the number of threads, so that it changes no bit.
-    cut = np.split(rows, PARTS if X.size >= SHARED_ENTRIES else 1)
-    parts = side_by_side(lambda part: input_gradient(narrow, X[part]), cut)
-    correlations = source_correlations(X, w, mean, deviation, sources)
-    return gradient_shares(np.concatenate(parts), deviation, correlations)
+    used, place = np.unique(sources, return_inverse=True)
+
+    def recombined(indices: Indices) -> Array:
+        rows = np.take_along_axis(X, order[indices[:, place]], axis=0)
+        return link(narrow.raw(rows))
+
+    chances = None if w is None else w[order] / w.sum()
+    shares = column_shares(recombined, len(X), len(used), rng, same_unit, chances, deadline)
+    return np.bincount(used, shares).astype(float)
 
 
-def source_correlations(
-    X: Array, w: Array | None, mean: Array, deviation: Array, sources: Indices
-) -> Iterator[tuple[Indices, Array]]:
-    """For each source of several encoded columns: which columns, and how these correlate."""
-    for source in np.flatnonzero(np.bincount(sources) > 1):
-        own = np.flatnonzero(sources == source)
-        Z = (X[:, own] - mean[own]) / np.where(deviation[own] > 0, deviation[own], 1.0)
-        weighted = Z if w is None else Z * w[:, None]
-        yield own, product(Z.T, weighted) / (len(X) if w is None else w.sum())
-
-
-def gradient_shares(
-    gradients: Array, deviations: Array, correlations: Iterable[tuple[Indices, Array]] = ()
+def column_shares(
+    recombined: Recombined,
+    n_rows: int,
+    n_columns: int,
+    rng: Generator,
+    same_unit: bool,
+    chances: Array | None = None,
+    deadline: float = np.inf,
 ) -> Array:
-    """Shares (D,) of the columns in the mean squared input gradient; they add up to 1.
-
-    With g_j the derivative by column j times the column's standard deviation, a column alone in
-    its source counts Σ g_j² over rows and outputs. Columns of one source vary together: with
-    their correlation matrix R column j counts Σ g_j (R g)_j. Summed over the source that is the
-    variance of the model's linear part in it, however the source was encoded. A single column's
-    count may then be negative, the sum over its source may not.
+    """The columns' shares in the sum of their total effects, (n_columns,).
 
     Parameters
     ----------
-    gradients : array of shape (n, D, d)
-        Derivatives of the d outputs by the D columns at n rows.
-    deviations : array of shape (D,)
-        The columns' standard deviations.
-    correlations : pairs of (columns, matrix), optional
-        For each source of several columns, their places and their correlation matrix.
+    recombined : function of indices (q, n_columns) to predictions (q, d)
+        Predicts rows whose columns are taken from different rows of a table.
+    n_rows, n_columns : int
+        The size of that table.
+    rng : Generator
+        Draws the rows.
+    same_unit : bool
+        Whether outputs have the same unit, as probabilities do. Otherwise each is divided by its
+        standard deviation.
+    chances : array of shape (n_rows,), optional
+        The probability with which a row is drawn, by default the same for all.
+    deadline : float, optional
+        The reading of ``perf_counter`` after which there is no further pass. If it comes before the
+        end of the first one, :class:`OutOfTimeError` is raised.
     """
-    gradient = gradients * deviations[:, None]
-    # The largest is 1, so that squares neither overflow nor vanish.
-    gradient /= np.abs(gradient).max() or 1.0
-    moved = gradient.copy()
-    for own, correlation in correlations:
-        moved[:, own] = np.einsum("jk,nkd->njd", correlation, gradient[:, own])
-    shares: Array = (gradient * moved).sum(axis=(0, 2))
-    shares /= shares.sum() or 1.0
-    return shares
+    affordable = max(n_rows, LEAST_PREDICTED) // n_columns
+    m = int(np.clip(affordable, FEWEST_ROWS, MOST_ROWS)) // PASSES
+    drawn = spread_rows(n_rows, chances, 2 * m * PASSES, rng).reshape(PASSES, 2, m)
+    before = []
+    changes: list[list[Array]] = []
+    for rows, donors in drawn:
+        predicted = recombined(np.tile(rows[:, None], n_columns))
+        moved = shuffled(recombined, rows, donors, n_columns)
+        before.append(predicted)
+        of_columns: list[Array] = []
+        for other in moved:
+            of_columns.append(np.square(other - predicted).mean(axis=0))
+            if not changes and perf_counter() >= deadline:
+                raise OutOfTimeError
+        changes.append(of_columns)
+        if perf_counter() >= deadline:
+            break
+    variances = np.concatenate(before).var(axis=0)
+    units = 1.0 if same_unit else np.where(variances > 0, variances, 1.0)
+    effects: Array = (np.mean(changes, axis=0) / units).sum(axis=1)
+    return effects / (effects.sum() or 1.0)
+
+
+def spread_rows(n_rows: int, chances: Array | None, size: int, rng: Generator) -> Indices:
+    """``size`` rows in random order, each as often as its chance says, rounded up or down."""
+    ends = np.cumsum(np.full(n_rows, 1 / n_rows) if chances is None else chances)
+    places = (np.arange(size) + rng.random()) * (ends[-1] / size)
+    return rng.permutation(np.minimum(np.searchsorted(ends, places), n_rows - 1))
+
+
+def shuffled(
+    recombined: Recombined, rows: Indices, donors: Indices, n_columns: int
+) -> Iterator[Array]:
+    """For each column in turn, predictions (m, d) of ``rows`` with it taken from ``donors``."""
+    m = len(rows)
+    at_a_time = max(1, min(BATCH_ROWS, BATCH_ENTRIES // n_columns) // m)
+    for begin in range(0, n_columns, at_a_time):
+        columns = np.arange(begin, min(begin + at_a_time, n_columns))
+        indices = np.tile(rows[:, None], (len(columns), 1, n_columns))
+        indices[np.arange(len(columns)), :, columns] = donors
+        yield from np.split(recombined(indices.reshape(-1, n_columns)), len(columns))
 
 
 def averaged(network: Network) -> Network:

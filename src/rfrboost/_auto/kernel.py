@@ -91,16 +91,18 @@ def fit_kernel(
     shapes = [
         bumps_in(bags, group, L, spans, rng) for group, L in zip(bags.groups, metrics, strict=True)
     ]
-    choice = choose(bags, bags.groups[0][0], shapes[0], rng, run.team)
+    judging = bags.groups.index(bags.judges())
+    choice = choose(bags, bags.judge, shapes[judging], rng, run.team)
+    if perf_counter() >= run.deadline:
+        return None
     bumps = [replace(shape, reach=choice.reach, mix=choice.mix) for shape in shapes]
-    every_row_a_centre = len(bags.seen[bags.groups[0]]) <= bags.sizes.most_centres
-    ridge = DualRidge if every_row_a_centre else PrimalRidge
-    first = ridge(bags, bags.groups[0], bumps[0], run.team)
-    penalty = refined_penalty(bags, bags.groups[0][0], first, choice.penalty, run)
+    ridge = DualRidge if every_row_a_centre(bags) else PrimalRidge
+    first = ridge(bags, bags.groups[judging], bumps[judging], run.team)
+    penalty = refined_penalty(bags, bags.judge, first, choice.penalty, run)
 
     def fit_group(i: int) -> list[MemberFit | None]:
         group = bags.groups[i]
-        own = first if i == 0 else ridge(bags, group, bumps[i], run.within_group)
+        own = first if i == judging else ridge(bags, group, bumps[i], run.within_group)
 
         def fit(member: int) -> MemberFit | None:
             return own.fit(member, penalty) if perf_counter() < run.deadline else None
@@ -108,7 +110,7 @@ def fit_kernel(
         return list(run.within_group(fit, group))
 
     layers = []
-    out_of_fold = []
+    raw = np.zeros((len(bags.y), len(bags.members), bags.y.shape[1]))
     by_group = list(run.across_groups(fit_group, range(len(bags.groups))))
     for group, features, fits in zip(bags.groups, bumps, by_group, strict=True):
         done = [fit for fit in fits if fit is not None]
@@ -117,8 +119,14 @@ def fit_kernel(
         C = np.hstack([fit.C for fit in done]).astype(np.float32)
         c = np.concatenate([fit.c for fit in done])
         layers.append(KernelLayer(group, features, C, c))
-        out_of_fold += [fit.held_out for fit in done]
-    return KernelFit(tuple(layers), np.vstack(out_of_fold))
+        for k, fit in zip(group, done, strict=True):
+            raw[bags.holding(k), k] = fit.held_out
+    return KernelFit(tuple(layers), bags.out_of_fold(raw))
+
+
+def every_row_a_centre(bags: Bags) -> bool:
+    """Whether no group is fitted on more than ``Sizes.most_centres`` rows."""
+    return max(map(len, bags.seen.values())) <= bags.sizes.most_centres
 
 
 def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Generator) -> Bumps:
@@ -138,7 +146,7 @@ def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Ge
 def choose(bags: Bags, member: int, shape: Bumps, rng: Generator, team: Team) -> Choice:
     """The best setting on a sample: first reach and penalty, then the mixture with its penalty."""
     train = bags.sample(bags.training(member), SAMPLE_ROWS, rng)
-    test = bags.sample(np.r_[bags.folds[member]], SAMPLE_ROWS, rng)
+    test = bags.sample(bags.holding(member), SAMPLE_ROWS, rng)
     trial = Trial(bags, shape, train, test)
     penalties = [len(train) * penalty for penalty in PENALTIES]
 
@@ -175,7 +183,7 @@ class Trial:
         across = bumps_of(*self.across, reach, mix)
 
         def error(penalty: float) -> float:
-            a = solve_kernel(K, slice(0, 0), penalty, self.y)
+            a = solve_kernel(K, [slice(0, len(K))], penalty, self.y)
             wrong = product(across, a.astype(np.float32)) + self.mean - self.y_test
             return float(np.square(wrong).sum())
 
@@ -188,7 +196,7 @@ def refined_penalty(bags: Bags, member: int, problem: "Ridge", penalty: float, r
     The sample on which the penalty was chosen is smaller than the data, and has fewer of the copies
     of a row.
     """
-    held = bags.folds[member]
+    held = bags.holding(member)
     lowest = SMALLEST_PENALTY * len(bags.y)
 
     def error(s: float) -> float:
@@ -234,22 +242,21 @@ class DualRidge(Ridge):
 
     def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps, team: Team) -> None:
         super().__init__(bags, bumps)
-        self.alone = len(group) == 1
         self.seen = bags.seen[group]
         self.X = bags.x[:, :-1]
         self.K = bumps_among(bumps, self.X[self.seen], team, bags.sizes.kernel_strip_rows)
 
     def _fit(self, member: int, penalty: float) -> MemberFit:
         bags = self.bags
-        fold = bags.folds[member]
-        held = slice(0, 0) if self.alone else fold
+        held = bags.holding(member)
         train = bags.training(member)
         mean = np.average(bags.y[train], axis=0, weights=bags.w[train])
-        a = dual_coefficients(self.K, held, bags.y[train] - mean, bags.w[self.seen], penalty)
+        centres = np.searchsorted(self.seen, train)
+        a = dual_coefficients(self.K, centres, bags.y[train] - mean, bags.w[self.seen], penalty)
         C = np.zeros((len(self.seen), len(mean)))
-        C[: held.start] = a[: held.start]
-        C[held.stop :] = a[held.start :]
-        own = self.bumps.between(self.X[fold], self.X[self.seen]) if self.alone else self.K[held]
+        C[centres] = a
+        every_row = len(self.seen) == len(bags.y)
+        own = self.K[held] if every_row else self.bumps.between(self.X[held], self.X[self.seen])
         return MemberFit(C, mean, product(own, C.astype(np.float32)) + mean)
 
 
@@ -260,56 +267,71 @@ class PrimalRidge(Ridge):
         super().__init__(bags, bumps)
         m = bumps.width
         d = bags.y.shape[1]
-        n_folds = len(bags.folds)
+        # A lone member needs one sum only, of the rows it is fitted on.
+        shared = len(group) > 1
+        self.parts = {k: bags.fitted[k] if shared else (0,) for k in group}
+        sums = [np.r_[fold] for fold in bags.folds] if shared else [bags.training(group[0])]
         strip_rows = bags.sizes.kernel_strip_rows
+        batch_rows = bags.sizes.batch_rows
         self.M = bumps_among(bumps, bumps.centres, team, strip_rows).astype(float)
-        self.ff = [np.zeros((m, m), order="F") for _ in range(n_folds)]
-        self.fr = [np.zeros((m, d + 1)) for _ in range(n_folds)]
+        self.ff = [np.zeros((m, m), order="F") for _ in sums]
+        self.fr = [np.zeros((m, d + 1)) for _ in sums]
         y1 = np.hstack([bags.y, np.ones((len(bags.y), 1))])
 
-        def add_fold(k: int) -> None:
-            for s in (s for fold, s in bags.batches() if fold == k):
+        def add_rows(k: int) -> None:
+            for i in range(0, len(sums[k]), batch_rows):
+                s = sums[k][i : i + batch_rows]
                 root = np.sqrt(bags.w[s])[:, None]
                 # In double precision: the condition of a Gram matrix is that of the kernel squared.
-                B = np.asfortranarray(bumps.between(bags.x[s, :-1], bumps.centres), dtype=float)
+                X = bags.x[s, :-1]
+                B = np.asfortranarray(bumps.between(X, bumps.centres), dtype=float)
                 B *= root
                 self.ff[k] += gram(B)
                 self.fr[k] += product(B.T, root * y1[s])
 
-        list(team(add_fold, range(n_folds)))
-        self.sums = [bags.w[f] @ y1[f] for f in bags.folds]
+        list(team(add_rows, range(len(sums))))
+        self.sums = [bags.w[rows] @ y1[rows] for rows in sums]
 
     def _fit(self, member: int, penalty: float) -> MemberFit:
-        others = [k for k in range(len(self.sums)) if k != member]
+        own = self.parts[member]
         G, b, total = (
-            reduce(np.add, [part[k] for k in others]) for part in (self.ff, self.fr, self.sums)
+            reduce(np.add, [part[k] for k in own]) for part in (self.ff, self.fr, self.sums)
         )
         mean = total[:-1] / total[-1]
         G = np.asfortranarray(np.tril(G) + penalty * self.M)
         floor = DIAGONAL_FLOOR * float(np.trace(G)) / len(G)
         C = solve(G, floor, b[:, :-1] - b[:, -1:] * mean)
-        return MemberFit(C, mean, self._predict(self.bags.folds[member], C) + mean)
+        return MemberFit(C, mean, self._predict(self.bags.holding(member), C) + mean)
 
-    def _predict(self, rows: slice, C: Array) -> Array:
+    def _predict(self, rows: Indices, C: Array) -> Array:
         X = self.bags.x[rows, :-1]
         C = C.astype(np.float32)
         batch_rows = self.bags.sizes.batch_rows
         batches = [X[i : i + batch_rows] for i in range(0, len(X), batch_rows)]
         centres = self.bumps.centres
-        return np.vstack([product(self.bumps.between(rows, centres), C) for rows in batches])
+        parts = [product(self.bumps.between(rows, centres), C) for rows in batches]
+        return np.vstack([np.empty((0, C.shape[1])), *parts])
 
 
-def dual_coefficients(K: Array, held: slice, y: Array, w: Array, penalty: float) -> Array:
-    """The a that minimises Σ w_i(y_i − (Ka)_i)² + s·aᵀKa over all rows but ``held``.
+def dual_coefficients(K: Array, rows: Indices, y: Array, w: Array, penalty: float) -> Array:
+    """The a that minimises Σ w_i(y_i − (Ka)_i)² + s·aᵀKa over some rows, in rising order.
 
     It solves (K + s·diag(1/w))a = y, here scaled by √w on both sides to stay symmetric.
     """
+    runs = runs_of(rows)
     if (w == 1).all():
-        return solve_kernel(K, held, penalty, y)
+        return solve_kernel(K, runs, penalty, y)
     root = np.sqrt(w)
     single = root.astype(np.float32)
-    root = np.delete(root, np.r_[held])[:, None]
-    return root * solve_kernel(single[:, None] * K * single, held, penalty, root * y)
+    root = root[rows][:, None]
+    return root * solve_kernel(single[:, None] * K * single, runs, penalty, root * y)
+
+
+def runs_of(rows: Indices) -> list[slice]:
+    """Rows in rising order as slices of consecutive ones."""
+    starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
+    stops = np.append(starts[1:], len(rows))
+    return [slice(int(rows[a]), int(rows[b - 1]) + 1) for a, b in zip(starts, stops, strict=True)]
 
 
 def bumps_among(bumps: Bumps, X: Array, team: Team, strip_rows: int) -> Array:

@@ -7,17 +7,23 @@ member's ridge regression of its residuals is solved: C of shape (p, columns) an
 second pass computes F·C + c, along which each member takes its step α. Features are kept between
 the passes as far as memory allows.
 
+The first layer of all is linear, without random features (:func:`linear_moves`): ridge regression
+on the columns of x or, with fewer rows than columns, its dual form, which has the same solution.
+
 How many layers there are is decided in :mod:`rfrboost._auto.members`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product as combinations
+from time import perf_counter
 
 import numpy as np
 from numpy.random import Generator
 
 from rfrboost._auto.bags import Bags
+from rfrboost._auto.linear import LinearSolver, affordable, row_solver
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
 from rfrboost._model.metric import DENSE_COLUMNS, InMetric, learned_metric, metric_rows
@@ -26,7 +32,7 @@ from rfrboost._numerics.arrays import largest_entry
 from rfrboost._numerics.blas import column_scales, product
 from rfrboost._numerics.least_squares import Moments, merged, solve
 from rfrboost._numerics.precision import bagged_dtype
-from rfrboost._numerics.threads import Team
+from rfrboost._numerics.threads import OutOfTimeError, Team
 from rfrboost._paper.line_search import minimize_convex, newton_step
 from rfrboost._rows.chunks import FeatureCache
 from rfrboost._typing import Array, Indices
@@ -35,9 +41,21 @@ from rfrboost._typing import Array, Indices
 # grow with the number of rows: each is a p × p matrix, 2 MB for 512 features in double precision.
 BATCHES_AT_ONCE = 8
 
+# The time of both passes and of the equations between them, in units of the first pass's.
+BOTH_PASSES = 1.6
+
+# The fewest rows that features are drawn from, for each feature, and the fewest rows at which input
+# gradients are taken, where columns are so many that there must not be more.
+FEWEST_DRAWN = 2
+FEWEST_PROBES = 32
+
 # Number of layers that are drawn by Settings.first. While these are fitted, little is known of
 # which inputs matter.
 FIRST_LAYERS = 3
+
+# Predictions of linear members that are computed at a time, under as many penalties as that allows
+# (64 MB): one product of many columns is faster than many of few.
+PREDICTIONS_AT_ONCE = 2**23
 
 # The largest step length α. One is the full step of the regression; where a loss has hardly any
 # curvature along the move, the best α may be many times that, or infinite.
@@ -83,21 +101,28 @@ class GroupFeatures:
 
     Batches are summed up fold by fold; each batch carries the index of its sum, None for held-out
     rows that belong to no sum. A group of several members has a sum for each fold. A member that
-    draws alone has one sum only, of all rows it is fitted on, and the rows it holds out come last.
-    Batches are computed by a ``team`` of threads but added up in their order, so that the number of
-    threads changes no bit.
+    draws alone has one sum only, of all rows it is fitted on, and the rows it holds out come last;
+    rows that it has nothing to do with are left out. ``parts`` are, for each member of the group,
+    the sums of the rows it is fitted on. Batches are computed by a ``team`` of threads but added up
+    in their order, so that the number of threads changes no bit.
     """
 
-    def __init__(self, bags: Bags, group: tuple[int, ...], team: Team) -> None:
+    def __init__(
+        self, bags: Bags, group: tuple[int, ...], team: Team, deadline: float = np.inf
+    ) -> None:
         self.team = team
+        self.deadline = deadline
+        self.n_rows = len(bags.y)
         self.n_sums = len(bags.folds)
+        self.parts = tuple(bags.fitted[k] for k in group)
         self.order: Indices | slice = slice(None)
         self.batches: list[tuple[int | None, slice]] = list(bags.batches())
         if len(group) == 1:
             train = bags.seen[group]
-            held = np.r_[bags.folds[group[0]]]
+            held = bags.holding(group[0])
             batch_rows = bags.sizes.batch_rows
             self.n_sums = 1
+            self.parts = ((0,),)
             self.order = np.concatenate([train, held])
             ends = [(0, 0, len(train)), (None, len(train), len(self.order))]
             self.batches = [
@@ -109,7 +134,10 @@ class GroupFeatures:
         self.cache = FeatureCache(bags.sizes.cached_bytes)
 
     def first_pass(self, features: FeatureMap, R: Array, w: Array) -> list[Moments]:
-        """Compute the features, and their moments with R (n, columns): one sum for each fold."""
+        """Compute the features, and their moments with R (n, columns): one sum for each fold.
+
+        Raises :class:`OutOfTimeError` as soon as both passes cannot end before the deadline.
+        """
         R = R[self.order]
         w = w[self.order]
         weighted = not (w == 1).all()
@@ -121,7 +149,12 @@ class GroupFeatures:
 
         sums: dict[int, Moments] = {}
         fitted = [(index, s) for index, s in self.batches if index is not None]
+        began = perf_counter()
         for i in range(0, len(fitted), BATCHES_AT_ONCE):
+            spent = perf_counter() - began
+            expected = BOTH_PASSES * spent * len(fitted) / i if i else 0.0
+            if began + expected >= self.deadline:
+                raise OutOfTimeError
             some = fitted[i : i + BATCHES_AT_ONCE]
             parts = list(self.team(moments, [s for _, s in some]))
             for (index, _), part in zip(some, parts, strict=True):
@@ -132,7 +165,7 @@ class GroupFeatures:
         return [sums[index] for index in range(self.n_sums)]
 
     def second_pass(self, features: FeatureMap, C: Array) -> Array:
-        """F·C for all rows, held-out rows included, in the order of the bags."""
+        """F·C (n, columns) in the order of the bags, for held-out rows too; 0 for rows left out."""
         moves = np.empty((len(self.x), C.shape[1]), order="F")
         C = C.astype(features.dtype)
 
@@ -142,7 +175,7 @@ class GroupFeatures:
         list(self.team(move, [s for _, s in self.batches]))
         if isinstance(self.order, slice):
             return moves
-        in_order = np.empty_like(moves)
+        in_order = np.zeros((self.n_rows, C.shape[1]), order="F")
         in_order[self.order] = moves
         return in_order
 
@@ -167,10 +200,13 @@ class GroupDraws:
         settings: Settings,
         rng: Generator,
         team: Team,
+        deadline: float = np.inf,
     ) -> None:
         D = bags.x.shape[1] - 1
+        d = bags.y.shape[1]
         seen = bags.seen[group]
-        n_probes = min(metric_rows(bags.y.shape[1]), len(seen))
+        most_probes = max(bags.sizes.gradient_entries // (D * d), FEWEST_PROBES)
+        n_probes = min(metric_rows(d), len(seen), most_probes)
         self.group = group
         self.settings = settings
         self.rng = rng
@@ -178,7 +214,7 @@ class GroupDraws:
         self.probes = bags.x[bags.draw(seen, n_probes, rng)]
         self.gradients = np.zeros((len(self.probes), D, 1))
         self.L: Array = np.eye(D) if D <= DENSE_COLUMNS else np.ones(D)
-        self.rows = GroupFeatures(bags, group, team)
+        self.rows = GroupFeatures(bags, group, team, deadline)
         self.largest_input = largest_entry(bags.x)
         self.single_precision_entries = bags.sizes.single_precision_entries
         self.n_drawn = 0
@@ -190,7 +226,8 @@ class GroupDraws:
         early = self.n_drawn < FIRST_LAYERS
         sampler = self.settings.first if early else self.settings.sampler
         self.n_drawn += 1
-        rows = bags.draw(bags.seen[self.group], sampler.n_rows(p), self.rng)
+        most = max(bags.sizes.drawn_entries // self.probes.shape[1], FEWEST_DRAWN * p)
+        rows = bags.draw(bags.seen[self.group], min(sampler.n_rows(p), most), self.rng)
         if self.learned:
             # Axis-aligned samplers take only a scale for each column, because a full metric would
             # mix columns.
@@ -210,7 +247,7 @@ class GroupDraws:
     def learn_metric(self, layer: GroupLayer) -> None:
         """Add a layer's input gradients, averaged over members, at the probes; renew the metric.
 
-        Only :class:`DenseFeatures` have the weights and slopes that a metric is learned from.
+        Only ``DenseFeatures`` have the weights and slopes that a metric is learned from.
         """
         features = layer.features
         if not (self.settings.learns_metric and isinstance(features, DenseFeatures)):
@@ -256,15 +293,81 @@ def fit_group_layer(
     d = raws[0].shape[2]
     columns = np.arange(len(pairs) * d).reshape(-1, len(group), d)
     columns = np.broadcast_to(columns, (len(penalties), len(group), d))
-    C, c = solve_members(sums, columns, penalties, draws.team, draws.in_single(features))
+    single = draws.in_single(features)
+    C, c = solve_members(sums, draws.rows.parts, columns, penalties, draws.team, single)
     moves = draws.rows.second_pass(features, C) + c
     layers = []
     for i, raw in enumerate(raws):
         own = slice(i * len(group) * d, (i + 1) * len(group) * d)
-        steps = take_steps(bags, raw, moves[:, own], loss, draws)
-        length = float(steps.mean()) / draws.settings.learning_rate
+        rate = draws.settings.learning_rate
+        steps = take_steps(bags, raw, moves[:, own], loss, group, rate, draws.team)
+        length = float(steps.mean()) / rate
         layers.append(GroupLayer(group, features, C[:, own] * steps, c[own] * steps, length))
     return layers
+
+
+def linear_moves(
+    bags: Bags,
+    start: Array,
+    loss: Loss,
+    penalties: tuple[float, ...],
+    team: Team,
+    deadline: float = np.inf,
+) -> Iterator[tuple[float, Array, Array, Array]]:
+    """For each penalty: the linear members' C (D, members·d) and c, and their moves zC + c.
+
+    The members are fitted to the negative gradients of predictions ``start`` (n, members, d). Under
+    a time limit there may be fewer penalties, and fewer rows that coefficients are fitted on.
+    """
+    D = bags.x.shape[1] - 1
+    every = 1
+    if not np.isinf(deadline):
+        every, penalties = affordable(bags, penalties, deadline)
+    rows = np.arange(0, len(bags.y), every)
+    some = bags if every == 1 else bags.restricted(rows)
+    R = [member_residuals(some, start[rows], k, loss) for k in some.members]
+    rows_fitted = max(len(some.training(k)) for k in some.members)
+    solver = row_solver if rows_fitted < D else column_solver
+    solve_under = solver(some, np.concatenate(R, axis=1), team)
+    width = start.shape[1] * start.shape[2]
+    at_once = max(1, PREDICTIONS_AT_ONCE // (len(start) * width))
+    for first in range(0, len(penalties), at_once):
+        under = penalties[first : first + at_once]
+        C, c = solve_under(under)
+        moves = np.empty((len(start), C.shape[1]), order="F")
+
+        def move(s: slice, C: Array = C, moves: Array = moves) -> None:
+            moves[s] = product(bags.x[s, :-1], C)
+
+        list(team(move, [s for _, s in bags.batches()]))
+        moves += c
+        for i, penalty in enumerate(under):
+            own = slice(i * width, (i + 1) * width)
+            yield penalty, C[:, own], c[own], moves[:, own]
+
+
+def column_solver(bags: Bags, R: Array, team: Team) -> LinearSolver:
+    """Ridge regressions by sums over the rows of every fold, (D, D) each.
+
+    R (n, members·d) are the targets of all members.
+    """
+    weights = None if (bags.w == 1).all() else bags.w
+    columns = np.arange(R.shape[1]).reshape(len(bags.members), -1)
+    batches = list(bags.batches())
+
+    def moments(k: int) -> Moments:
+        own = Moments(bags.x.shape[1] - 1, R.shape[1], rr=False)
+        for s in (s for fold, s in batches if fold == k):
+            own.add(bags.x[s, :-1], R[s], None if weights is None else weights[s])
+        return own
+
+    sums = list(team(moments, range(len(bags.folds))))
+
+    def solve_under(penalties: tuple[float, ...]) -> tuple[Array, Array]:
+        repeated = np.broadcast_to(columns, (len(penalties), *columns.shape))
+        return solve_members(sums, bags.fitted, repeated, penalties, team)
+
+    return solve_under
 
 
 def residuals(bags: Bags, raw: Array, group: tuple[int, ...], loss: Loss) -> Array:
@@ -285,30 +388,33 @@ def member_residuals(bags: Bags, raw: Array, member: int, loss: Loss) -> Array:
     They are 0 for the rows that it holds out (its sums leave them out anyway).
     """
     R = -loss.gradient(raw[:, member], bags.y)
-    R[bags.folds[member]] = 0.0
+    for k in bags.held[member]:
+        R[bags.folds[k]] = 0.0
     return R
 
 
 def solve_members(
     sums: list[Moments],
+    parts: tuple[tuple[int, ...], ...],
     columns: Indices,
     penalties: tuple[float, ...],
     team: Team,
     single: bool = False,
 ) -> tuple[Array, Array]:
-    """The ridge regressions of all members, each without the sum of the fold it holds out.
+    """The ridge regressions of all members, each by the sums of the folds it is fitted on.
 
-    ``columns`` (penalties, members, d) are the columns of R that each of them is fitted to.
-    Returns C (p, penalties·members·d) and c, with columns in the same order. If there is one sum
-    only it is that of a lone member, and is used whole (and centred in place).
+    ``parts`` are the numbers of these sums for each member, and ``columns`` (penalties, members, d)
+    the columns of R that each of them is fitted to. Returns C (p, penalties·members·d) and c, with
+    columns in the same order. If there is one sum only it is that of a lone member, and is used
+    whole (and centred in place).
     """
     C = np.empty((len(sums[0].f), columns.size))
     c = np.empty(columns.size)
     fitted = np.arange(columns.size).reshape(columns.shape)
 
     def fit(member: int) -> None:
-        others = (own for k, own in enumerate(sums) if k != member)
-        moments = sums[0] if len(sums) == 1 else merged(others)
+        own_sums = [sums[k] for k in parts[member]]
+        moments = sums[0] if len(sums) == 1 else merged(own_sums)
         moments.center()
         problems = zip(penalties, columns[:, member], fitted[:, member], strict=True)
         for penalty, r, own in problems:
@@ -320,19 +426,30 @@ def solve_members(
     return C, c
 
 
-def take_steps(bags: Bags, raw: Array, moves: Array, loss: Loss, draws: GroupDraws) -> Array:
-    """Move each member's predictions by η·α times its ``moves``; returns η·α for every column."""
-    d = moves.shape[1] // len(draws.group)
+def take_steps(
+    bags: Bags,
+    raw: Array,
+    moves: Array,
+    loss: Loss,
+    group: tuple[int, ...],
+    learning_rate: float,
+    team: Team,
+) -> Array:
+    """Move the predictions of each member of a group by η·α times its ``moves``, in place.
+
+    Returns η·α for every column of ``moves``.
+    """
+    d = moves.shape[1] // len(group)
     steps = np.empty(moves.shape[1])
 
     def take_step(i: int) -> None:
-        k = draws.group[i]
+        k = group[i]
         own = slice(i * d, (i + 1) * d)
         alpha = step_length(bags, k, raw[:, k], moves[:, own], loss)
-        steps[own] = alpha * draws.settings.learning_rate
+        steps[own] = alpha * learning_rate
         raw[:, k] += steps[own] * moves[:, own]
 
-    list(draws.team(take_step, range(len(draws.group))))
+    list(team(take_step, range(len(group))))
     return steps
 
 

@@ -24,7 +24,7 @@ from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array, Indices
 
 # Under a time limit the most rows of a leaf are divided by the first of these numbers with which
-# all leaves can be fitted in time, or else by the last.
+# all leaves can be fitted in time; with none of them there are no kernel members.
 DIVISORS = (1, 2, 4, 8)
 
 # Number of leaves that are fitted to measure how long a leaf takes, and how many times fewer rows
@@ -45,9 +45,11 @@ def fit_local_kernels(
     If there are too few held-out rows for leaves, one kernel machine is fitted on a sample of
     centres.
     """
-    L = metrics[0]
+    L = metrics[bags.groups.index(bags.judges())]
     most = bags.sizes.most_centres
     most_rows = most if isinf(run.deadline) else affordable_rows(bags, L, rng, run)
+    if most_rows is None:
+        return None
     splits, parts = leaves_of(bags, L, most_rows, rng)
     if splits.n_leaves == 1:
         return fit_kernel(bags, metrics, rng, run)
@@ -81,25 +83,27 @@ def leaves_of(bags: Bags, L: Array, most_rows: int, rng: Generator) -> tuple[Spl
     """A tree with leaves of at most ``most_rows`` rows, and the rows of each leaf.
 
     Settings are chosen in each leaf by its held-out rows. Leaves are therefore made larger, in the
-    end one leaf of all rows, while some leaf has fewer than ``Sizes.leaf_held_out_rows`` of some
-    member.
+    end one leaf of all rows, while some leaf has fewer than ``Sizes.leaf_held_out_rows`` rows that
+    some member holds out, or is fitted on.
     """
     X = bags.x[:, :-1]
-    seen = bags.seen[bags.groups[0]]
+    seen = bags.seen[bags.judges()]
+    members = [rows(k) for k in bags.members for rows in (bags.holding, bags.training)]
+    needed = [rows for rows in members if len(rows)]
     while True:
         splits = grow(X[seen], L, most_rows, rng)
         where = splits(X)
         parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
-        held_out = [np.bincount(where[bags.folds[k]], minlength=len(parts)) for k in bags.members]
+        counts = [np.bincount(where[rows], minlength=len(parts)) for rows in needed]
         present = [len(rows) > 0 for rows in parts]
-        fewest = np.min(held_out, axis=0)[present].min()
+        fewest = np.min(counts, axis=0)[present].min()
         if splits.n_leaves == 1 or fewest >= bags.sizes.leaf_held_out_rows:
             return splits, parts
         most_rows *= 2
 
 
-def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int:
-    """The most rows of a leaf such that all leaves are fitted before the deadline."""
+def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int | None:
+    """The most rows of a leaf such that all leaves are fitted before the deadline, if any."""
     n = len(bags.y)
     most = bags.sizes.most_centres
     m = most // TRIAL_DIVISOR
@@ -117,7 +121,7 @@ def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int:
         return float(leaves * seconds * (n / leaves / m) ** 2)
 
     sizes = [most // divisor for divisor in DIVISORS]
-    return next((rows for rows in sizes if cost(rows) <= run.deadline - ended), sizes[-1])
+    return next((rows for rows in sizes if cost(rows) <= run.deadline - ended), None)
 
 
 def on_one_thread(run: Run) -> Run:

@@ -15,7 +15,7 @@ Predictions of all members are arrays (n, members, d). One layer is in
 :mod:`rfrboost._auto.layer`; this module decides how many there are.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from time import perf_counter
 
@@ -23,10 +23,18 @@ import numpy as np
 from numpy.random import Generator
 
 from rfrboost._auto.bags import Bags
-from rfrboost._auto.layer import GroupDraws, GroupLayer, Settings, fit_group_layer
+from rfrboost._auto.layer import (
+    GroupDraws,
+    GroupLayer,
+    Settings,
+    fit_group_layer,
+    linear_moves,
+    take_steps,
+)
+from rfrboost._model.features import Columns
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
-from rfrboost._numerics.threads import Team
+from rfrboost._numerics.threads import OutOfTimeError, Team
 from rfrboost._paper.stopping import Stopping
 from rfrboost._typing import Array
 
@@ -37,8 +45,8 @@ class Run:
 
     ``team`` is for work outside groups, ``across_groups`` for one task per group, ``within_group``
     for the tasks of one group. A team must not be used from inside its own tasks, so that one of
-    the last two is plain ``map``. ``deadline`` is the time after which no further layer is begun, a
-    reading of ``time.perf_counter`` in seconds. ``watch`` is a function that is called with the
+    the last two is plain ``map``. ``deadline`` is when all families have to be fitted, a reading of
+    ``time.perf_counter`` in seconds. ``watch`` is a function that is called with the
     record of the best penalty's layer after each round, or None.
     """
 
@@ -55,7 +63,7 @@ class Boosted:
 
     ``out_of_fold`` are their predictions for held-out rows and ``loss`` is the mean loss of these;
     ``metrics`` are the distance metrics L (see :class:`~rfrboost._auto.layer.GroupDraws`) in which
-    each group drew the last of the layers.
+    each group drew the last of the layers; there are none where nothing was drawn.
     """
 
     layers: tuple[tuple[GroupLayer, ...], ...]
@@ -101,6 +109,43 @@ class Candidate:
         return not self.stopping.stalled(len(self.layers)) and self.best.loss > enough
 
 
+def fit_linear(
+    bags: Bags, start: Array, loss: Loss, penalties: tuple[float, ...], run: Run
+) -> tuple[Boosted, Array]:
+    """The linear members under the best penalty, and their predictions (n, members, d).
+
+    They are one layer with a full step, whose features are the columns of x. There is no layer, and
+    predictions are those of ``start`` (n, members, d), if no penalty lowers the held-out loss by
+    more than ``stopping.IMPROVEMENT``.
+    """
+    D = bags.x.shape[1] - 1
+    first = held_out_loss(bags, start, loss)
+    best = Boosted(
+        layers=(),
+        out_of_fold=bags.out_of_fold(start),
+        loss=first,
+        metrics=(),
+        penalty=penalties[0],
+        records=(),
+    )
+    best_raw = start
+    for penalty, C, c, moves in linear_moves(bags, start, loss, penalties, run.team, run.deadline):
+        raw = start.copy()
+        steps = take_steps(bags, raw, moves, loss, bags.members, 1.0, run.team)
+        reached = held_out_loss(bags, raw, loss)
+        if reached < best.loss and Stopping(first).improves(reached, 1):
+            own = GroupLayer(bags.members, Columns(D), C * steps, c * steps, float(steps.mean()))
+            best_raw = raw
+            best = replace(
+                best,
+                layers=((own,),),
+                out_of_fold=bags.out_of_fold(raw),
+                loss=reached,
+                penalty=penalty,
+            )
+    return best, best_raw
+
+
 def boost_members(
     bags: Bags,
     start: Array,
@@ -112,12 +157,13 @@ def boost_members(
     """Boost from predictions ``start`` (n, members, d), under all penalties side by side.
 
     Layers are added under each penalty until its held-out loss has stalled
-    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough. At least one layer is tried,
-    even after the deadline. Returns a :class:`Boosted` for each penalty that lowered the held-out
-    loss by more than ``stopping.IMPROVEMENT``, best first; if none did, one without layers.
+    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough, or until time is up: a layer
+    that takes as long as the last must end before the deadline. Returns a :class:`Boosted` for each
+    penalty that lowered the held-out loss by more than ``stopping.IMPROVEMENT``, best first; if
+    none did, one without layers.
     """
     groups = [
-        GroupDraws(bags, group, settings, own, run.within_group)
+        GroupDraws(bags, group, settings, own, run.within_group, run.deadline)
         for group, own in zip(bags.groups, rng.spawn(len(bags.groups)), strict=True)
     ]
     start_loss = held_out_loss(bags, start, loss)
@@ -139,16 +185,21 @@ def boost_members(
 
     for _ in range(settings.n_layers):
         began = perf_counter()
-        layers = next_layers(bags, candidates, leader, loss, groups, run)
+        try:
+            layers = next_layers(bags, candidates, leader, loss, groups, run)
+        except OutOfTimeError:
+            break
         seconds = perf_counter() - began
         metrics = tuple(group.L for group in groups)
         for candidate, layer in zip(candidates, layers, strict=True):
-            candidate.add(layer, record_of(bags, candidate, layer, loss, seconds))
+            length = float(np.mean([of_group.step_length for of_group in layer]))
+            number = len(candidate.layers) + 1
+            candidate.add(layer, layer_record(bags, candidate.raw, loss, number, length, seconds))
             candidate.judge(bags, metrics)
         if run.watch is not None:
             run.watch(min(candidates, key=attrgetter("loss")).records[-1])
         candidates = [candidate for candidate in candidates if candidate.may_improve(enough)]
-        if not candidates or perf_counter() >= run.deadline:
+        if not candidates or perf_counter() + seconds >= run.deadline:
             break
         leader = min(candidates, key=attrgetter("loss"))
     improved = [candidate.best for candidate in everyone if candidate.best.layers]
@@ -197,13 +248,11 @@ def constant_loss(bags: Bags, loss: Loss) -> float:
     return float(bags.w @ np.abs(loss.value(np.tile(b, (len(bags.y), 1)), bags.y)) / bags.w.sum())
 
 
-def record_of(
-    bags: Bags, candidate: Candidate, layer: tuple[GroupLayer, ...], loss: Loss, seconds: float
+def layer_record(
+    bags: Bags, raw: Array, loss: Loss, number: int, step_length: float, seconds: float
 ) -> LayerRecord:
-    """The record of a layer just fitted: loss and gradient on held-out rows, mean step length."""
+    """The record of a layer that led to predictions ``raw``: loss and gradient on held-out rows."""
     rows = bags.held_out
-    gradient = loss.gradient(bags.out_of_fold(candidate.raw), bags.y[rows])
+    gradient = loss.gradient(bags.out_of_fold(raw), bags.y[rows])
     norm = float(np.sqrt(bags.w[rows] @ np.square(gradient).sum(axis=1) / bags.w[rows].sum()))
-    length = float(np.mean([of_group.step_length for of_group in layer]))
-    mean = held_out_loss(bags, candidate.raw, loss)
-    return LayerRecord(len(candidate.layers) + 1, mean, length, norm, seconds)
+    return LayerRecord(number, held_out_loss(bags, raw, loss), step_length, norm, seconds)

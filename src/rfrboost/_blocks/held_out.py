@@ -66,20 +66,24 @@ class HeldOutRows:
 class HeldOutStopping:
     """Early stopping of :func:`rfrboost._paper.boost.boost` by held-out rows, and by time.
 
-    Called with the network so far, it says whether another layer may be added. ``max_seconds``
-    counts from the making of this object, so reading the rows is not included. ``phi`` is Φ, the
-    representation, of the held-out rows; it is kept from call to call.
+    Called with the network so far, it says whether another layer may be added: one that takes as
+    long as the last must end before the ``deadline``, a reading of ``time.perf_counter``.
+    ``phi`` is Φ, the representation, of the held-out rows; it is kept from call to call.
     """
 
-    def __init__(self, held: HeldOutRows, loss: Loss, max_seconds: float | None) -> None:
+    def __init__(self, held: HeldOutRows, loss: Loss, deadline: float) -> None:
         self.held = held
         self.loss = loss
-        self.deadline = np.inf if max_seconds is None else perf_counter() + max_seconds
+        self.deadline = deadline
+        self.called: float | None = None
         self.n_layers = -1
         self.stopping = Stopping()
 
     def __call__(self, network: Network) -> bool:
-        in_time = perf_counter() < self.deadline
+        now = perf_counter()
+        last_layer = 0.0 if self.called is None else now - self.called
+        in_time = now + last_layer < self.deadline
+        self.called = now
         if not len(self.held.y):
             # No row was held out: fit FEWEST_LAYERS layers, if time allows, and keep them.
             self.stopping.best_layers = len(network.layers)

@@ -6,6 +6,8 @@ text when the blocks are put below each other.
 """
 
 import sys
+import warnings
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +22,15 @@ from rfrboost._tables.table import CONVERSIONS, KIND_WORDS, NOTHING, read_table
 class BlockSample:
     """The rows whose numbers are multiples of ``every``, and the number ``n_rows`` of all rows.
 
-    ``every`` is the least power of two that leaves at most ``Sizes.sampled_rows`` rows.
+    ``every`` is the least power of two that leaves at most ``Sizes.sampled_rows`` rows. Blocks
+    beyond the ``deadline``, a reading of ``time.perf_counter``, are not read.
     """
 
-    def __init__(self, source: BlockArrays, sizes: Sizes = SIZES) -> None:
+    def __init__(self, source: BlockArrays, sizes: Sizes = SIZES, deadline: float = np.inf) -> None:
         self.sizes = sizes
         self.n_rows = 0
+        self.complete = True
+        self.n_workers = 1
         self.every = 1
         self._kept: list[tuple[Any, np.ndarray, np.ndarray | None]] = []
         first = SameColumns()
@@ -34,6 +39,10 @@ class BlockSample:
             with naming(block):
                 first.check(contents_of(block.X))
             self._add(block.X, y, w)
+            if perf_counter() >= deadline:
+                warn_of_unread(self.n_rows)
+                self.complete = False
+                break
 
     def _add(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> None:
         """Count the rows of a block, and keep some of them."""
@@ -108,6 +117,16 @@ class SameColumns:
                     f"{column} holds {KIND_WORDS[kind]}, but {KIND_WORDS[known]} in the blocks "
                     f"before: {CONVERSIONS.get(known, 'make it one type in all of them')}."
                 )
+
+
+def warn_of_unread(n_rows: int) -> None:
+    """Tell the user that a time limit ends the reading of blocks."""
+    warnings.warn(
+        f"max_seconds is too short to read all blocks: the model is fitted on the first {n_rows:,} "
+        "rows. Allow more time to fit them all.",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def library_of(frame: Any) -> str:

@@ -47,7 +47,7 @@ def cut_like(A: Any, X: Any, name: str) -> Any:
 
 
 class Partitions:
-    """All partitions as futures of :class:`NamedBlock`, counted.
+    """All partitions as futures of :class:`~rfrboost._blocks.block.NamedBlock`, counted.
 
     ``n_rows`` is the number of all rows, ``firsts`` the number of the first row of each partition.
     ``reader`` says how targets and weights are read.
@@ -86,6 +86,8 @@ class Partitions:
         if len(labels) > 1:
             raise ValueError(MIXED_LABELS)
         self.n_rows = sum(lengths)
+        self.complete = True
+        self.n_workers = len(client.nthreads())
         self.firsts = np.cumsum([0, *lengths[:-1]]).tolist()
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:

@@ -18,6 +18,7 @@ def lazily(model: NetworkEstimator, method: str, X: Any) -> Any:
     # As the result of a task the model is sent to every worker once.
     shared = delayed(model, pure=False)
     if not is_array(X):
+        X = model._model().inputs.matched(X)
         validate_data(model, X._meta, reset=False, skip_check_array=True)
         meta = framed(model, example, X._meta.iloc[:0])
         return X.map_partitions(predicted_frame, shared, method, meta=meta)

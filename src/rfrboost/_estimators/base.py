@@ -6,7 +6,9 @@ into a :class:`~rfrboost._estimators.fitted.Fitted`; everything else asks that o
 """
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
+from time import perf_counter
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -25,6 +27,8 @@ from rfrboost._estimators.problem import Request
 from rfrboost._estimators.routes import fit_arrays, fit_blocks
 from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes
+from rfrboost._numerics.threads import threads
+from rfrboost._tables.report import ColumnReport
 from rfrboost._typing import Array
 
 # The type of a fitted attribute.
@@ -41,7 +45,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Fit the model. If that fails or is interrupted, the estimator stays as it was.
 
@@ -59,22 +69,40 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X_val, y_val : array-like, optional
             Validation rows for an automatic fit: one member is then fitted to all of X and y, these
             rows decide when it stops, and there are no out-of-fold predictions.
+        groups : array-like of shape (n_samples,), optional
+            Automatic fits: the group of every row (a patient, a shop, a day). A member holds out
+            whole groups, so that early stopping, weights, ``oof_score_`` and intervals are those of
+            new groups. A splitter in ``cv`` is given them too.
 
         Returns
         -------
         self
         """
-        request = Request(self, self._task, self._parameters(), self._sizes, self._fitted)
+        request = self._request(groups)
+        n_jobs = request.parameters.n_jobs
+        with nullcontext() if n_jobs is None else threads(n_jobs):
+            self._fitted = self._fit(request, X, y, sample_weight, X_val, y_val)
+        return self
+
+    def _fit(
+        self, request: Request, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
+    ) -> Fitted:
+        """Fit rows in memory, or in blocks."""
         if not isinstance(X, RowBlocks):
-            self._fitted = fit_arrays(request, X, y, sample_weight, X_val, y_val)
-            return self
-        if any(other is not None for other in (y, sample_weight, X_val, y_val)):
+            return fit_arrays(request, X, y, sample_weight, X_val, y_val)
+        if any(other is not None for other in (y, sample_weight, X_val, y_val, request.groups)):
             raise ValueError(
                 "RowBlocks hold the targets and weights themselves: call fit(blocks), without y, "
-                "sample_weight, X_val or y_val."
+                "sample_weight, X_val, y_val or groups."
             )
-        self._fitted = fit_blocks(request, X)
-        return self
+        return fit_blocks(request, X)
+
+    def _request(self, groups: Any = None) -> Request:
+        """A call of ``fit`` that begins now."""
+        parameters = self._parameters()
+        seconds = np.inf if parameters.max_seconds is None else parameters.max_seconds
+        deadline = perf_counter() + seconds
+        return Request(self, self._task, parameters, self._sizes, self._fitted, deadline, groups)
 
     def _parameters(self) -> Parameters:
         """All parameters of a fit; those that the estimator has, with its values."""
@@ -126,6 +154,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         # Explainers set this to None on copies of a model, to call it with arrays.
         fitted = self._model()
         self._fitted = replace(fitted, inputs=replace(fitted.inputs, names=names))
+
+    @property
+    def column_report_(self) -> list[ColumnReport]:
+        """What the fit found in each column and made of it, of an automatic fit."""
+        encoder = self._model().inputs.encoder
+        report = None if encoder is None else encoder.report
+        return list(self._known(report, "column_report_"))
 
     @property
     def feature_importances_(self) -> Array:
@@ -189,8 +224,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         has several outputs or more than two classes
         """
         fitted = self._model()
+        X = fitted.inputs.matched(X)
         encoded = fitted.inputs.read(self, X)
-        gradient = fitted.targets.scale.scale * input_gradient(fitted.network, encoded)
+        gradient: Array = fitted.targets.scale.scale * input_gradient(fitted.network, encoded)
         if fitted.inputs.encoder is not None:
             gradient = fitted.inputs.encoder.pull(X, gradient)
         return gradient[:, :, 0] if fitted.targets.one_output else gradient
@@ -214,7 +250,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         The file holds arrays (safetensors) and a JSON header, and no pickle: loading it runs no
         code. A loaded model predicts the same bits, and ``warm_start`` can add layers to it. Needs
-        the package safetensors (``pip install 'rfrboost[files]'``).
+        the package safetensors (``pip install 'rfrboost[files]'``). A splitter in ``cv`` and
+        a dict in ``class_weight`` are not written: a loaded model has None there.
 
         Parameters
         ----------
@@ -238,7 +275,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         fitted on and makes use of, under the column's name: numbers (booleans too) with NaN for
         missing values, categories as text, with "" for missing values. A model fitted on an array
         of numbers has one input ``X``. :meth:`onnx_inputs` makes them of a table. Regressors give
-        ``variable``, classifiers ``label`` and ``probabilities``. Dates are refused. Needs the
+        ``variable``, classifiers ``label`` and ``probabilities``. Dates are refused. A column whose
+        name is empty is called "(no name)". Needs the
         package onnx (``pip install 'rfrboost[onnx]'``).
 
         Parameters
@@ -246,8 +284,10 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         path : str or path, optional
             Where to write the model; replaced at once if it exists.
         dtype : {"float32", "float64"}, default="float32"
-            The type of numbers that come in. float32 is what runtimes are usually fed with; a
-            column whose values differ in the eighth digit (coordinates, times) needs float64.
+            The type of numbers that come in, and of predictions. float32 is what runtimes are
+            usually fed with; a column whose values differ in the eighth digit (coordinates, times)
+            needs float64. ``variable`` is float64 in any case where float32 has too few digits for
+            it: targets far from zero, beside their spread, or beyond 1e30.
 
         Returns
         -------
@@ -283,6 +323,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         fitted = self._model()
         from rfrboost._export.onnx.inputs import inputs_of
 
+        X = fitted.inputs.matched(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return inputs_of(fitted.inputs).feed(X, number_type(dtype))
 

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.fitted import ClassTargets
 from rfrboost._estimators.intervals import check_coverage, class_sets_of
-from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, is_auto
+from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS, is_auto
 from rfrboost._typing import Array
 
 
@@ -132,9 +132,13 @@ class RFRBoostClassifier(NetworkClassifier):
         η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
     normalize, sample_splitting, warm_start
         Single networks, as in :class:`RFRBoostRegressor`.
-    metric, preprocess, n_bags, max_seconds
+    metric, preprocess, categorical_features, n_bags, cv, max_seconds
         As in :class:`RFRBoostRegressor`.
-    random_state, verbose
+    class_weight : dict, "balanced" or None, default=None
+        Factors on the weights of rows, by class; a class that a dict does not name has 1.
+        "balanced" gives all classes the same weight in all. Probabilities, ``oof_score_`` and
+        ``predict_set`` are then those of rows weighted so.
+    random_state, n_jobs, verbose
         As in :class:`RFRBoostRegressor`.
 
     Attributes
@@ -145,7 +149,7 @@ class RFRBoostClassifier(NetworkClassifier):
         Ensemble: out-of-fold probabilities of every training row.
     oof_score_ : float
         Ensemble: the accuracy of the out-of-fold predictions.
-    network_, history_, feature_importances_, n_features_in_, feature_names_in_
+    network_, history_, column_report_, feature_importances_, n_features_in_, feature_names_in_
         As in :class:`RFRBoostRegressor`.
 
     Examples
@@ -157,7 +161,10 @@ class RFRBoostClassifier(NetworkClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = BOOST_CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BOOST_CONSTRAINTS,
+        **CLASS_CONSTRAINTS,
+    }
 
     def __init__(
         self,
@@ -177,11 +184,15 @@ class RFRBoostClassifier(NetworkClassifier):
         normalize: bool = False,
         metric: str = "auto",
         preprocess: str | None = "auto",
+        categorical_features: Any = "from_dtype",
         n_bags: int = 5,
+        cv: Any = None,
         max_seconds: float | None = None,
+        class_weight: Any = None,
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_layers = n_layers
@@ -199,11 +210,15 @@ class RFRBoostClassifier(NetworkClassifier):
         self.normalize = normalize
         self.metric = metric
         self.preprocess = preprocess
+        self.categorical_features = categorical_features
         self.n_bags = n_bags
+        self.cv = cv
         self.max_seconds = max_seconds
+        self.class_weight = class_weight
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:

@@ -8,6 +8,7 @@ raw predictions mean to the user.
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import InvalidOperation
 from typing import Any
 
@@ -25,8 +26,21 @@ from rfrboost._numerics.sizes import LARGEST_INPUT
 from rfrboost._tables.encoder import Encoder
 from rfrboost._typing import Array, Indices, Mask
 
+# How far predictions of an automatic fit may leave the range of the training targets, as a share of
+# its width. Enough for a trend that goes on, and too little for a number that makes no sense.
+BEYOND = 0.25
+
 # The types of numbers that X may have; others become float64.
 DTYPES = [np.float64, np.float32]
+
+#: scikit-learn's own words, and what to do
+OTHER_ORDER = (
+    "The feature names should match those that were passed during fit.\n"
+    "Feature names must be in the same order as they were in fit.\n"
+    "Pass X[model.feature_names_in_]; columns that were not in fit may stay out."
+)
+
+DATES_IN_Y = "y holds dates: pass numbers, such as days since the first date, or text as classes."
 
 #: what Python raises for numbers that no float can hold
 UNREADABLE = (OverflowError, InvalidOperation)
@@ -36,12 +50,19 @@ UNREADABLE = (OverflowError, InvalidOperation)
 class TargetScale:
     """y = shift + scale·(what is fitted), shift one number per output.
 
-    Losses of raw − y commute with this, so that it changes no result; it keeps targets of any size
-    away from overflow. The scale is a power of two, so that multiplying by it rounds nothing.
+    ``scale`` holds one number for all outputs (1,), or one for each (k,). One for all commutes with
+    losses of raw − y, so that it changes no result; it keeps targets of any size away from
+    overflow, and is a power of two, so that multiplying by it rounds nothing. One for each also
+    makes outputs of any units count alike in the loss.
     """
 
     shift: Array
-    scale: float
+    scale: Array
+
+    @property
+    def unit(self) -> float:
+        """The unit of the fit in units of y; 1 if each output has a unit of its own."""
+        return float(self.scale[0]) if len(self.scale) == 1 else 1.0
 
     def shrink(self, y: Array) -> Array:
         """Targets (n, k) in the units of the fit."""
@@ -52,7 +73,7 @@ class TargetScale:
         return raw * self.scale + self.shift
 
 
-NO_SCALE = TargetScale(frozen(np.zeros(1)), 1.0)
+NO_SCALE = TargetScale(frozen(np.zeros(1)), frozen(np.ones(1)))
 
 
 @dataclass(frozen=True)
@@ -60,16 +81,28 @@ class NumberTargets:
     """Regression: numbers y (n, k) in the units of the fit.
 
     ``one_output`` says that predictions have one axis, as y had; several quantile levels of one
-    target have two.
+    target have two. ``bounds`` (2, k), in the units of the fit, are the least and the largest
+    prediction of every output. A single network has none, nor has a model of an older version.
     """
 
     scale: TargetScale
     one_output: bool
+    bounds: Array | None = None
 
     def predictions(self, loss: Loss, raw: Array) -> Array:
         """Raw predictions (n, d) as predictions in the units of y."""
-        y = self.scale.grow(loss.predict(raw))
+        y = self.scale.grow(self.bounded(loss.predict(raw)))
         return y[:, 0] if self.one_output else y
+
+    def bounded(self, y: Array) -> Array:
+        """Predictions in the units of the fit, (n, d) or ends of intervals (n, d, 2), clipped.
+
+        Infinite ends stay: they say that nothing is known.
+        """
+        if self.bounds is None:
+            return y
+        low, high = self.bounds[:, :, None] if y.ndim > 2 else self.bounds
+        return np.where(np.isinf(y), y, np.clip(y, low, high))
 
     def encode(self, y: Any, n_outputs: int | None = None, name: str = "y") -> Array:
         """Numbers as the loss sees them; refuses another number of outputs, where it is known."""
@@ -85,7 +118,7 @@ class NumberTargets:
 
     def score(self, loss: Loss, raw: Array, Y: Array, w: Array | None) -> float:
         """What ``score`` says of raw predictions, in the units of the fit: R² as a rule."""
-        return loss.score(loss.predict(raw), Y, w)
+        return loss.score(self.bounded(loss.predict(raw)), Y, w)
 
     def calibration(self, loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration | None:
         """Absolute residuals of every member on its held-out rows; None for quantile levels."""
@@ -110,6 +143,10 @@ class ClassTargets:
     def scale(self) -> TargetScale:
         """Logits have no unit."""
         return NO_SCALE
+
+    @property
+    def bounds(self) -> None:
+        """Probabilities need none."""
 
     def predictions(self, loss: Loss, raw: Array) -> Array:
         """Raw predictions as probabilities (n, classes)."""
@@ -160,6 +197,29 @@ def class_columns(codes: np.ndarray, n_classes: int) -> Array:
     return codes[:, None].astype(float) if n_classes == 2 else np.eye(n_classes)[codes]
 
 
+def class_weighted(w: Array | None, labels: np.ndarray, class_weight: Any) -> Array:
+    """Weights (n,) times the factor of each row's class."""
+    classes, codes = np.unique(labels, return_inverse=True)
+    rows = np.ones(len(codes)) if w is None else w
+    if class_weight == "balanced":
+        mass = np.bincount(codes, rows)
+        factors = np.divide(mass.sum(), len(mass) * mass, out=np.zeros(len(mass)), where=mass > 0)
+    else:
+        unknown = [label for label in class_weight if label not in classes]
+        if unknown:
+            raise ValueError(
+                f"class_weight names the class {str(unknown[0])!r}, which is not in y. Name "
+                f"classes as in y: {', '.join(map(repr, classes.tolist()[:10]))}."
+            )
+        factors = np.array(
+            [class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float
+        )
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
+            raise ValueError("class_weight must be numbers of zero or more, some of them positive.")
+    weighted: Array = rows * factors[codes]
+    return weighted
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The columns of X that a model was fitted on: their number, names, and how to encode them."""
@@ -172,12 +232,26 @@ class Inputs:
         """X at prediction as the array (n, D) that the network was fitted on."""
         check_container(X)
         try:
-            return self._checked(estimator, X)
+            return self._checked(estimator, self.matched(X))
         except UNREADABLE as error:
             raise unreadable("X") from error
         except ValueError as error:
-            refuse_missing(error)
+            advise(error)
             raise
+
+    def matched(self, X: Any) -> Any:
+        """The columns of the fit, by name, of a data frame that has others too.
+
+        scikit-learn's rules ask for an error if the names are those of the fit in another order.
+        """
+        if self.names is None or not hasattr(X, "columns") or sparse.issparse(X):
+            return X
+        present = list(X.columns)
+        if len(present) == len(self.names):
+            if present != list(self.names) and set(present) == set(self.names):
+                raise ValueError(OTHER_ORDER)
+            return X
+        return X[list(self.names)] if set(self.names) < set(present) else X
 
     def _checked(self, estimator: Any, X: Any) -> Array:
         """X of a kind that can be read, as the network's array."""
@@ -233,8 +307,10 @@ def as_frame(X: Any) -> Any:
     return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
 
 
-def refuse_missing(error: ValueError) -> None:
-    """Say what to do about missing values, where scikit-learn's error is about them."""
+def advise(error: TypeError | ValueError, y: Any = None) -> None:
+    """Say what to do where scikit-learn's error is about missing values in X or dates in y."""
+    if isinstance(error, TypeError):
+        check_dates(y, error)
     first, _, advice = str(error).partition("\n")
     if "missing values" in advice:
         raise ValueError(
@@ -242,6 +318,21 @@ def refuse_missing(error: ValueError) -> None:
             "with sklearn.impute.SimpleImputer, or leave n_layers and preprocess at their "
             "defaults, which take tables with missing values."
         ) from None
+
+
+def check_dates(y: Any, error: TypeError) -> None:
+    """Refuse dates in y, which scikit-learn refuses with this error, and say what to do."""
+    if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
+        raise ValueError(DATES_IN_Y) from error
+
+
+def several_labels(name: str, n_columns: int) -> ValueError:
+    """The error about several labels per row, which names what fits a model for each."""
+    return ValueError(
+        f"y has {n_columns} columns, and {name} predicts one label per row. For multilabel or "
+        f"multi-output classification fit sklearn.multioutput.MultiOutputClassifier({name}()), "
+        "which has a model for each column."
+    )
 
 
 def unreadable(name: str) -> ValueError:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from rfrboost._auto.conformal import Calibration, conforming, intervals, variance
-from rfrboost._estimators.fitted import Fitted
+from rfrboost._estimators.fitted import Fitted, NumberTargets
 from rfrboost._model.network import PREDICT_ROWS, row_slices
 from rfrboost._typing import Array
 
@@ -29,9 +29,11 @@ def intervals_of(fitted: Fitted, X: Array, coverage: float, automatic: bool) -> 
     """Lower and upper ends (n, 2) or (n, d, 2) of intervals with this coverage, by CV+."""
     calibration = calibration_of(fitted, automatic, "predict_interval")
     blocks = [intervals(calibration, centres, coverage) for _, centres in members(fitted, X)]
-    scale = fitted.targets.scale
-    ends = np.concatenate(blocks) * scale.scale + scale.shift[:, None]
-    return ends[:, 0] if fitted.targets.one_output else ends
+    targets = fitted.targets
+    assert isinstance(targets, NumberTargets)  # intervals are of numbers
+    scale = targets.scale
+    ends = targets.bounded(np.concatenate(blocks)) * scale.scale[:, None] + scale.shift[:, None]
+    return ends[:, 0] if targets.one_output else ends
 
 
 def class_sets_of(fitted: Fitted, X: Array, coverage: float, automatic: bool) -> np.ndarray:

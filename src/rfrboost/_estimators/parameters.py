@@ -34,6 +34,7 @@ from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler, SparseSWIM, Tr
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._paper.boost import PowerSchedule, Recipe
 from rfrboost._paper.steps import GradientStep, GreedyStep, StepRule
+from rfrboost._tables.fit import FROM_DTYPE
 
 # Upper ends far beyond use, so that products with them stay finite.
 NONNEGATIVE = Interval(Real, 0, 1e100, closed="both")
@@ -52,6 +53,10 @@ FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "feature_scale": [POSITIVE],
     "pair_sampling": [StrOptions({"gradient", "uniform"})],
     "activation": [StrOptions(CHOICES)],
+}
+
+CLASS_CONSTRAINTS: dict[str, list[Any]] = {
+    "class_weight": [dict, StrOptions({"balanced"}), None],
 }
 
 REGRESSION_CONSTRAINTS: dict[str, list[Any]] = {
@@ -74,11 +79,14 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "normalize": ["boolean"],
     "metric": [StrOptions({"identity", "agop", "auto"})],
     "preprocess": [AUTO, None],
+    "categorical_features": [StrOptions({FROM_DTYPE}), "array-like"],
     "n_bags": [Interval(Integral, 1, 100, closed="both")],
+    "cv": ["cv_object"],
     "max_seconds": [POSITIVE, None],
     "sample_splitting": ["boolean"],
     "random_state": ["random_state"],
     "warm_start": ["boolean"],
+    "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
 
@@ -109,18 +117,26 @@ class Parameters:
     normalize: bool = False
     metric: str = "auto"
     preprocess: str | None = "auto"
+    categorical_features: Any = FROM_DTYPE
     n_bags: int = 5
+    cv: Any = None
     max_seconds: float | None = None
     sample_splitting: bool = False
     random_state: Any = None
     warm_start: bool = False
+    n_jobs: int | None = None
     verbose: int = 0
+    class_weight: Any = None
     #: whether the number of layers is left to the data
     automatic: bool = field(init=False)
     #: whether tables are encoded; a single network takes X as it is
     prepares: bool = field(init=False)
     #: the runs that rows are cut into for sample splitting, one per layer; otherwise 1
     parts: int = field(init=False)
+    #: the number of folds: ``cv`` if it is a number, else ``n_bags``
+    bags: int = field(init=False)
+    #: whether ``cv`` says more than how many folds there are
+    splits_rows: bool = field(init=False)
 
     def __post_init__(self) -> None:
         automatic = is_auto(self.n_layers)
@@ -128,6 +144,9 @@ class Parameters:
         object.__setattr__(self, "automatic", automatic)
         object.__setattr__(self, "prepares", automatic and self.preprocess is not None)
         object.__setattr__(self, "parts", max(int(self.n_layers), 1) if splits else 1)
+        by_number = isinstance(self.cv, Integral)
+        object.__setattr__(self, "bags", int(self.cv) if by_number else self.n_bags)
+        object.__setattr__(self, "splits_rows", self.cv is not None and not by_number)
 
 
 def is_auto(value: object) -> bool:
@@ -142,9 +161,10 @@ ROUTES = (SINGLE, ENSEMBLE, LARGE)
 
 # Fewer rows than this are too few to hold any out.
 FEWEST_ROWS = 50
-# The families of members: boosted ones of dense and of sparse neurons, and kernel members.
+# The families of members: boosted ones of dense and of sparse neurons, kernel members, and trees.
 BUMPS = "bumps"
-FAMILIES = ("swim", "sparse", BUMPS)
+TREES = "trees"
+FAMILIES = ("swim", "sparse", BUMPS, TREES)
 
 
 @dataclass(frozen=True)
@@ -208,7 +228,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "l2_step": {SINGLE: 1e-2, ENSEMBLE: ByTask((1e-3, 1e-6), (1e-2, 1e-4)), LARGE: 1e-4},
     "metric": {SINGLE: "identity", ENSEMBLE: "agop", LARGE: "agop"},
     "preprocess": {SINGLE: None, ENSEMBLE: "auto", LARGE: "auto"},
+    "categorical_features": {SINGLE: NO_EFFECT, ENSEMBLE: FROM_DTYPE, LARGE: FROM_DTYPE},
     "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
+    "cv": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: NO_EFFECT},
     "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
     "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
     "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
@@ -249,11 +271,16 @@ def check_effects(parameters: Parameters, route: str) -> None:
     for own in fields(parameters):
         value = getattr(parameters, own.name)
         unused = DEFAULTS.get(own.name, {}).get(route) is NO_EFFECT
-        if unused and value != own.default:
+        if unused and np.any(value != own.default):
             raise ValueError(
                 f"{own.name}={value!r} has no effect in {NAMES[route]}. {REMEDIES[route]}, or "
                 f"leave {own.name}={own.default!r}."
             )
+    if parameters.cv is not None and parameters.n_bags != Parameters.n_bags:
+        raise ValueError(
+            f"n_bags={parameters.n_bags!r} has no effect with cv={parameters.cv!r}, which says how "
+            "many folds there are. Set one of the two."
+        )
     if route != SINGLE and isinstance(parameters.learning_rate, tuple):
         raise ValueError(
             f"A learning_rate that falls from layer to layer has no effect in {NAMES[route]}, "
@@ -263,6 +290,11 @@ def check_effects(parameters: Parameters, route: str) -> None:
         raise ValueError(
             f"quantile={parameters.quantile!r} has an effect with loss='quantile' only, and loss "
             f"is {parameters.loss!r}. Set loss='quantile', or leave quantile=0.5."
+        )
+    if parameters.preprocess is None and np.any(parameters.categorical_features != FROM_DTYPE):
+        raise ValueError(
+            "categorical_features has no effect with preprocess=None, which takes numbers as they "
+            "are. Leave one of the two at its default."
         )
     if parameters.initial == "identity" and parameters.initial_scale is not None:
         raise ValueError(
@@ -408,6 +440,11 @@ def is_bumps(family: Any) -> bool:
     return isinstance(family, str) and family == BUMPS
 
 
+def is_trees(family: Any) -> bool:
+    """Whether a family is that of the tree members."""
+    return isinstance(family, str) and family == TREES
+
+
 def plan_for(
     parameters: Parameters,
     loss: Loss,
@@ -419,7 +456,7 @@ def plan_for(
 ) -> Plan:
     """The plan of an ensemble; ``parameters`` are resolved, with ``strata`` y holds classes."""
     families = families_of(parameters.features)
-    boosted = [family for family in families if not is_bumps(family)]
+    boosted = [family for family in families if not (is_bumps(family) or is_trees(family))]
     scales = parameters.feature_scale
     if not isinstance(scales, Scales):
         scales = Scales(scales, scales)
@@ -430,7 +467,7 @@ def plan_for(
         n_features = sum(feature_counts(n_features))
     return Plan(
         loss=loss,
-        n_bags=parameters.n_bags,
+        n_bags=parameters.bags,
         strata=strata,
         n_layers=int(parameters.n_layers),
         learning_rate=parameters.learning_rate,
@@ -440,8 +477,8 @@ def plan_for(
         first_samplers=tuple(sampler_for(f, scales.first, parameters) for f in boosted),
         samplers=tuple(sampler_for(f, scales.later, parameters) for f in boosted),
         bumps=any(map(is_bumps, families)),
+        trees=any(map(is_trees, families)),
         learns_metric=parameters.metric != "identity",
-        max_seconds=parameters.max_seconds,
         seed=seed,
         sizes=sizes,
     )

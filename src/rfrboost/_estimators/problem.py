@@ -7,7 +7,6 @@ memory, :func:`problem_of_chunks` rows that are read block by block or lie on Da
 
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,11 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from rfrboost._auto.bags import Splits
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._estimators.fitted import (
+    BEYOND,
+    DATES_IN_Y,
     DTYPES,
     NO_SCALE,
     UNREADABLE,
@@ -34,19 +36,23 @@ from rfrboost._estimators.fitted import (
     NumberTargets,
     Targets,
     TargetScale,
+    advise,
     as_frame,
     check_columns,
     check_container,
     check_extent,
     class_columns,
+    class_weighted,
     is_table,
-    refuse_missing,
+    several_labels,
     unreadable,
 )
+from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
+from rfrboost._numerics.arrays import coarse, frozen
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
     NEGLIGIBLE_WEIGHT,
@@ -58,12 +64,18 @@ from rfrboost._rows.chunks import (
     thinned_targets,
     weighted_sums,
 )
+from rfrboost._tables.affordable import affordable_part
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.
 LARGEST_TARGET = 1e60
+# The range of exponents of a scale: down to the smallest float, so that targets of any size
+# are of size one in the fit.
+EXPONENTS = (-1074, 1000)
+# Steps in which the base-2 logarithms of several outputs' scales are rounded.
+EXPONENT_STEPS = 2.0**20
 # Deals rows out to the folds of target encodings, by their content.
 ENCODING_SEED = 0
 # Over which share of y's robust spread the kink of the pinball loss is rounded. In a single
@@ -71,27 +83,28 @@ ENCODING_SEED = 0
 # large one, because beyond the kink the slope says little.
 SINGLE_ROUNDING = 1e-3
 ENSEMBLE_ROUNDING = 0.32
-DATES_IN_Y = (
-    "y holds dates: pass numbers, for example days since the first date, or text as classes."
-)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A call of ``fit``: the estimator, its task and parameters, and its former fit, if any."""
+    """A call of ``fit``: the estimator, its task and parameters, its former fit, and groups."""
 
     estimator: Any
     task: str
     parameters: Parameters
     sizes: Sizes
     former: Fitted | None
+    #: when the fit has to end, a reading of ``time.perf_counter``; infinite without a time limit
+    deadline: float
+    groups: Any = None
 
 
 @dataclass(frozen=True)
 class Arrays:
     """Rows in memory that weigh anything: X (n, D), y (n, k) in the units of the fit, weights.
 
-    ``present`` says which of all rows they are; ``validation`` are X and y of the rows to stop by.
+    ``present`` says which of all rows they are; ``validation`` are X and y of the rows to stop by;
+    ``splits`` are the user's own folds.
     """
 
     X: Array
@@ -99,6 +112,7 @@ class Arrays:
     w: Array | None
     present: Mask
     validation: tuple[Array, Array] | None
+    splits: Splits | None = None
 
 
 @dataclass(frozen=True)
@@ -131,18 +145,24 @@ def problem_of_arrays(
     """The problem of rows in memory; an ensemble is fitted from ``ensemble_rows`` rows on."""
     parameters = request.parameters
     has_validation = check_validation_pair(X_val, y_val)
-    inputs, X, y, w = read(request, X, y, sample_weight)
-    present = present_rows(w, len(y))
+    own_folds = request.groups is not None or parameters.splits_rows
+    if own_folds and has_validation:
+        refuse_both()
+    inputs, X, y, w, splits, present = read(request, X, y, sample_weight, own_folds)
+    counted = present_rows(w, len(y))
+    present[present] = counted
     if w is not None:
         w = scaled_weights(w)
-        if not present.all():
-            X, y, w = X[present], y[present], w[present]
+        if not counted.all():
+            X, y, w = X[counted], y[counted], w[counted]
     if inputs.encoder is None:
         # What an encoder writes is of size one already.
         check_columns(X, inputs.names)
     automatic = parameters.automatic and len(y) >= ensemble_rows
     if not automatic:
         refuse_validation(has_validation)
+        if own_folds:
+            refuse_folds()
     if request.task == "regression":
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
         named = named_loss(parameters.loss, parameters.quantile)
@@ -155,7 +175,7 @@ def problem_of_arrays(
         rounding = ENSEMBLE_ROUNDING if automatic else SINGLE_ROUNDING
         seen = (Y, w) if automatic else thinned_targets(chunks)
         loss = fitted_loss(parameters.loss, parameters.quantile, rounding, scale.scale, *seen)
-        targets: Targets = NumberTargets(scale, y.ndim == 1 and not loss.several_levels)
+        targets: Targets = number_targets(request, chunks.facts, scale, loss, y.ndim == 1)
     else:
         classes, codes = np.unique(y, return_inverse=True)
         targets = checked_classes(request, classes)
@@ -170,13 +190,19 @@ def problem_of_arrays(
         knowing._fitted = Unfitted(inputs)
         X_val = inputs.read(knowing, X_val)
         validation = (X_val, targets.encode_validation(y_val, Y.shape[1]))
-    arrays = Arrays(X, Y, w, present, validation)
+    splits = None if splits is None else splits.at(present)
+    arrays = Arrays(X, Y, w, present, validation, splits)
     return Problem(chunks, loss, targets, inputs, resumed, arrays)
 
 
 def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> Problem:
     """The problem of rows that are not in memory; ``source`` says what was read of them."""
     parameters = request.parameters
+    if parameters.class_weight is not None:
+        raise ValueError(
+            "class_weight needs all labels in memory: pass weights with the blocks or partitions, "
+            "or arrays in memory."
+        )
     facts = chunks.facts
     n_columns = len(facts.x_low)
     names = None if source.names is None else np.array(source.names, dtype=object)
@@ -203,17 +229,32 @@ def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> 
         scale.scale,
         *thinned_targets(chunks),
     )
-    targets = NumberTargets(scale, source.y_is_1d and not loss.several_levels)
+    targets = number_targets(request, facts, scale, loss, source.y_is_1d)
     return Problem(chunks, loss, targets, inputs, resumed, held_out=source.held)
 
 
+def number_targets(
+    request: Request, facts: Facts, scale: TargetScale, loss: Loss, one_axis: bool
+) -> NumberTargets:
+    """How numbers are fitted and predicted; an automatic fit stays near the training targets."""
+    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))  # facts are of y as it came
+    margin = BEYOND * (ends[1] - ends[0])
+    bounds = frozen(ends + np.outer([-1.0, 1.0], margin))
+    # Outputs of a loss that are not one for each target have ranges that are not known.
+    known = request.parameters.automatic and len(margin) in (1, loss.n_outputs(ends))
+    return NumberTargets(scale, one_axis and not loss.several_levels, bounds if known else None)
+
+
 def read(
-    request: Request, X: Any, y: Any, sample_weight: Any
-) -> tuple[Inputs, Array, np.ndarray, Array | None]:
-    """The columns of X, X as an array of numbers, y as it came, and weights."""
+    request: Request, X: Any, y: Any, sample_weight: Any, own_folds: bool
+) -> tuple[Inputs, Array, np.ndarray, Array | None, Splits | None, Mask]:
+    """The columns of X, X as an array of numbers, y as it came, weights, and the user's folds; and
+    a mask (n,) of the rows that these are of: all, or those that a time limit allows."""
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     check_container(X)
+    if not numbers and len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
+        raise several_labels(type(request.estimator).__name__, y.shape[1])
     if prepares:
         X = as_frame(X)
     names = _get_feature_names(X)
@@ -234,11 +275,8 @@ def read(
             )
     except UNREADABLE as error:
         raise unreadable("X or y") from error
-    except TypeError as error:
-        check_dates(y, error)
-        raise
-    except ValueError as error:
-        refuse_missing(error)
+    except (TypeError, ValueError) as error:
+        advise(error, y)
         raise
     if y.dtype.kind == "M":
         raise ValueError(DATES_IN_Y)
@@ -246,17 +284,23 @@ def read(
     if not numbers:
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
+        if request.parameters.class_weight is not None:
+            w = class_weighted(w, y, request.parameters.class_weight)
     n_columns = np.shape(X)[1]
+    splits: Splits | None = None
+    if own_folds:
+        present = present_rows(w, len(y))
+        splits = splits_of(request.parameters, request.task, X, y, request.groups, present)
+    seen = np.ones(len(y), bool)
     encoder: Encoder | None = None
+    if prepares and not (own_folds or np.isinf(request.deadline)):
+        X, y, w, seen = affordable_part(X, y, w, request.task, request.deadline)
     if prepares:
-        encoder, X = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))
-    return Inputs(n_columns, names, encoder), X, y, w
-
-
-def check_dates(y: Any, error: TypeError) -> None:
-    """Refuse dates in y, which scikit-learn refuses with this error, and say what to do."""
-    if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
-        raise ValueError(DATES_IN_Y) from error
+        parts = None if splits is None else encodings(splits)
+        rng = default_rng(ENCODING_SEED)
+        categorical = request.parameters.categorical_features
+        encoder, X = fit_encoder(X, y, w, request.task, rng, parts, categorical)
+    return Inputs(n_columns, names, encoder), X, y, w, splits, seen
 
 
 def checked_weights(sample_weight: Any, X: Any) -> Array | None:
@@ -366,32 +410,51 @@ def target_scale_for(
     """The units of the fit: those of the fit that layers are added to, or new ones."""
     if resumed is not None and request.former is not None:
         return request.former.targets.scale
-    return target_scale(chunks) if loss.degree else NO_SCALE
+    return target_scale(chunks, request.parameters.automatic) if loss.degree else NO_SCALE
 
 
-def target_scale(chunks: Chunks) -> TargetScale:
-    """Mean of every output and, as a power of two, the standard deviation of all together."""
+def target_scale(chunks: Chunks, apart: bool) -> TargetScale:
+    """Mean and standard deviation of the outputs, the latter by :func:`rounded_power`.
+
+    If ``apart``, each output is divided by its own deviation. Otherwise all are divided by that of
+    all together, and the loss stays the sum over outputs in the units of y, as in the paper.
+    """
+
+    def largest_of(values: Array) -> Array:
+        return np.array(values if apart else [values.max()])
+
     facts: Facts = chunks.facts
-    largest = max(float(facts.y_high.max()), -float(facts.y_low.min())) or 1.0
+    largest = largest_of(np.maximum(facts.y_high, -facts.y_low))
+    largest[largest == 0] = 1.0
     total, weight = chunks.total(power_sums, 0.0, largest, 1).values
-    shift = largest * (total / weight)
-    spread = float(np.maximum(facts.y_high - shift, shift - facts.y_low).max())
-    if not spread > 0:
-        return TargetScale(shift, power_of_two(float(np.log2(largest))))
+    with np.errstate(over="ignore"):
+        shift = coarse(largest * (total / weight), facts.y_high - facts.y_low)
+    spread = largest_of(np.maximum(facts.y_high - shift, shift - facts.y_low))
+    varies = spread > 0
+    if not varies.any():
+        return TargetScale(shift, rounded_power(np.log2(largest)))
+    spread = np.where(varies, spread, 1.0)
     total, weight = chunks.total(power_sums, shift, spread, 2).values
-    relative = np.sqrt((total / weight).mean())
-    exponent = np.log2(spread) + np.log2(max(relative, 1e-6))
-    return TargetScale(shift, power_of_two(exponent))
+    variance = total / weight
+    relative = np.sqrt(variance if apart else variance.mean(keepdims=True))
+    exponent = np.log2(spread) + np.log2(np.maximum(relative, 1e-6))
+    return TargetScale(shift, rounded_power(np.where(varies, exponent, np.log2(largest))))
 
 
-def power_sums(chunk: Chunk, shift: Array, scale: float, power: int) -> Sums:
+def power_sums(chunk: Chunk, shift: Array | float, scale: Array, power: int) -> Sums:
     """Σw·((y − shift)/scale)^power of every output, and Σw."""
     return weighted_sums(((chunk.y - shift) / scale) ** power, chunk.w)
 
 
-def power_of_two(exponent: float) -> float:
-    """The power of two with the nearest whole exponent, within the range of floats."""
-    return float(2.0 ** np.clip(np.round(exponent), -1000, 1000))
+def rounded_power(exponents: Array) -> Array:
+    """2 to the rounded exponents, within the range of floats.
+
+    Rounded to a whole exponent if there is one, so that multiplying by the power rounds nothing.
+    Several decide how much each output counts beside the others, and are rounded finely: only as
+    far as the order of rows could change them.
+    """
+    steps = 1 if len(exponents) == 1 else EXPONENT_STEPS
+    return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, *EXPONENTS))
 
 
 def resumed_network(

@@ -33,7 +33,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, d)
-            With several quantile levels, a column for each, rising from left to right.
+            With several quantile levels, a column for each, rising from left to right. Of an
+            automatic fit, within the range of the training targets and a quarter of it beyond.
         """
         fitted = self._model()
         raw = fitted.network.raw(fitted.inputs.read(self, X))
@@ -82,8 +83,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 class RFRBoostRegressor(NetworkRegressor):
     """Random feature representation boosting for regression.
 
-    With its defaults it needs no tuning. It is an ensemble of linear, boosted and kernel models,
-    each fitted on ``n_bags`` bags of rows, stopped early by the rows that it holds out, and
+    With its defaults it needs no tuning. It is an ensemble of linear, boosted, kernel and tree
+    models, each fitted on ``n_bags`` bags of rows, stopped early by the rows that it holds out, and
     weighted by them. Tables may have missing values, categories and dates. Fewer than 50 rows are
     too few to hold any out; they get a single network.
 
@@ -121,9 +122,9 @@ class RFRBoostRegressor(NetworkRegressor):
         The random features f_t. "swim" neurons are placed between pairs of training points;
         "sparse" ones too, but see one to three columns each; "gaussian" ones have weights and
         offsets N(0, scale²/D), "uniform" ones U(±scale/√D); "fourier" are cosines. The ensemble
-        fits a family of members for each of ("swim", "sparse", "bumps"), or for those in a tuple of
-        these names. Any scikit-learn transformer, or an object with ``n_rows`` and ``sample`` (see
-        :class:`rfrboost.Sampler`), works too.
+        fits a family of members for each of ("swim", "sparse", "bumps", "trees"), or for those in a
+        tuple of these names. Any scikit-learn transformer, or an object with ``n_rows`` and
+        ``sample`` (see :class:`rfrboost.Sampler`), works too.
     n_features : int, (int, int) or "auto", default="auto"
         Features per layer. In a single network, how many of Φ and how many of x; an int is shared
         out evenly. The ensemble's features are all of x, as many as both numbers together.
@@ -157,11 +158,22 @@ class RFRBoostRegressor(NetworkRegressor):
         the layers so far, so that inputs that do not matter fade.
     preprocess : "auto" or None, default="auto"
         Whether an automatic fit encodes tables: numbers with outliers and missing values,
-        categories, dates. Arrays that are standardised already are left unchanged. A single network
-        always takes X as it is, finite numbers.
+        categories, dates, text. Every column of numbers is scaled, so that units do not matter, and
+        a number outside the range of the training rows counts as the nearest one inside. A single
+        network always takes X as it is, finite numbers.
+    categorical_features : "from_dtype" or array-like, default="from_dtype"
+        Automatic fits: the columns that hold categories, by names, indices or a mask, even if their
+        values are numbers. The others, and all with "from_dtype", are judged by their types and
+        values.
     n_bags : int, default=5
         Ensemble: the number of cross-validation folds, one member of each family for each. With 1
         there is one member of each family, which holds out a fifth of the rows.
+    cv : int, splitter or iterable of splits, default=None
+        Ensemble: how rows are held out, if not as ``n_bags`` says. A number stands for ``n_bags``.
+        Any splitter of scikit-learn (``GroupKFold()``, ``TimeSeriesSplit()``), or pairs of indices
+        (rows to fit, rows to hold out), decides what stops, weights and calibrates the members.
+        Where rows are held out that other members never see, as with ``TimeSeriesSplit``, one more
+        member is fitted to all rows, and predicts alone. A splitter is not kept in model files.
     max_seconds : float, default=None
         Automatic fits: time limit, in seconds. The fit ends with the best model it has by then.
     sample_splitting : bool, default=False
@@ -173,6 +185,9 @@ class RFRBoostRegressor(NetworkRegressor):
         weights, not on their order.
     warm_start : bool, default=False
         Single networks: let ``fit`` add layers to a fitted model, up to ``n_layers``.
+    n_jobs : int, default=None
+        The number of threads of a fit, which changes no bit of the model; -1 is one for each
+        processor, None as many as BLAS may use.
     verbose : int, default=0
         Whether to show a progress bar.
 
@@ -187,14 +202,19 @@ class RFRBoostRegressor(NetworkRegressor):
     oof_score_ : float
         Ensemble: R² of the out-of-fold predictions; with several quantile levels, what ``score``
         returns.
+    column_report_ : list of ColumnReport
+        Automatic fits: for each column of X its ``name``, ``kind``, ``missing`` values, ``levels``,
+        range (``low``, ``high``), whether it is ``used`` and ``why`` not, or how it was read.
+        ``pandas.DataFrame(model.column_report_)`` is a table of them.
     feature_importances_ : ndarray of shape (n_features_in,)
-        Ensemble: each column's share of the mean squared input gradient, columns in units of their
-        standard deviations.
+        Ensemble: each column's share in what shuffling the columns changes in the predictions, at
+        training rows (:func:`rfrboost.inspection.importances`).
     history_ : list of dict
         For every layer: ``layer``; ``loss``, the mean training loss (in an ensemble, the held-out
         loss; ½‖y − ŷ‖² for squared error); ``step_length``, α_t for the normalised gradient
         (greedy: 1, or the scalar A); ``gradient_norm``, that of the functional gradient in L₂;
-        ``seconds``.
+        ``seconds``. In the units of y; in an automatic fit to several outputs, of outputs that
+        are divided by their deviations.
     n_features_in_, feature_names_in_
         The number of columns of X, and their names if they have any.
 
@@ -236,11 +256,14 @@ class RFRBoostRegressor(NetworkRegressor):
         normalize: bool = False,
         metric: str = "auto",
         preprocess: str | None = "auto",
+        categorical_features: Any = "from_dtype",
         n_bags: int = 5,
+        cv: Any = None,
         max_seconds: float | None = None,
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_layers = n_layers
@@ -262,11 +285,14 @@ class RFRBoostRegressor(NetworkRegressor):
         self.normalize = normalize
         self.metric = metric
         self.preprocess = preprocess
+        self.categorical_features = categorical_features
         self.n_bags = n_bags
+        self.cv = cv
         self.max_seconds = max_seconds
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

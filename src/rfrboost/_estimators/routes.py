@@ -12,6 +12,7 @@ leaves the estimator as it was.
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +36,7 @@ from rfrboost._estimators.parameters import (
     Parameters,
     check_effects,
     families_of,
+    feature_counts,
     plan_for,
     recipe_for,
     resolved,
@@ -48,8 +50,12 @@ from rfrboost._estimators.problem import (
 )
 from rfrboost._estimators.progress import Progress
 from rfrboost._model.history import LayerRecord, Watch
+from rfrboost._numerics.blas import gram
+from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._paper.boost import boost
+from rfrboost._paper.stopping import FEWEST_LAYERS
 from rfrboost._rows.chunks import Chunks
+from rfrboost._tables.affordable import warn_of_sample
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
 
@@ -70,11 +76,23 @@ def fit_arrays(
     return fit_single(request, problem)
 
 
+# The share of the time in which all blocks must have been read once; after that, those that were
+# read are fitted.
+LOOK_SHARE = 0.3
+
+# How many times as long as the Gram matrix of its features a layer of a large fit takes.
+LAYER_COST = 1.5
+
+
 class Look(Protocol):
     """A first look at rows that are not in memory."""
 
     #: how many rows there are
     n_rows: int
+    #: whether all rows have been seen; if not, there was no time for that
+    complete: bool
+    #: how many processes work on the rows
+    n_workers: int
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """X, y and weights of all rows if there are at most ``Sizes.sampled_rows``.
@@ -88,7 +106,7 @@ def fit_blocks(request: Request, blocks: RowBlocks) -> Fitted:
     reader = BlockArrays if request.task == "regression" else ClassBlockArrays
     return fit_outside_memory(
         request,
-        lambda: BlockSample(reader(blocks), request.sizes),
+        lambda: BlockSample(reader(blocks), request.sizes, part_of_time(LOOK_SHARE, request)),
         lambda encoder, held: reader(blocks, encoder, held),
         lambda source: open_blocks(source, request.sizes),
     )
@@ -123,12 +141,40 @@ def fit_outside_memory(
     if first_look.n_rows <= request.sizes.gathered_rows:
         return fit_arrays(request, X, y, w, None, None)
     check_effects(parameters, LARGE)
+    if not has_time_for_all(request, first_look):
+        warn_of_sample(len(y), first_look.n_rows)
+        return fit_arrays(request, X, y, w, None, None)
     encoder: Encoder | None = None
     if parameters.prepares:
-        encoder = fit_encoder(X, y, w, request.task, default_rng(ENCODING_SEED))[0]
+        rng = default_rng(ENCODING_SEED)
+        categorical = parameters.categorical_features
+        encoder = fit_encoder(X, y, w, request.task, rng, None, categorical)[0]
     source = reader(encoder, HeldOutRows(first_look.n_rows))
     with opened_chunks(source) as chunks:
         return fit_large(request, problem_of_chunks(request, chunks, source))
+
+
+def part_of_time(share: float, request: Request) -> float:
+    """When this share of the time until the deadline will have passed."""
+    now = perf_counter()
+    return now + share * (request.deadline - now)
+
+
+def has_time_for_all(request: Request, look: Look) -> bool:
+    """Whether a large fit can have some layers of all rows before the deadline.
+
+    A layer takes about LAYER_COST times as long as the Gram matrix of its features, which a batch
+    of rows shows.
+    """
+    if np.isinf(request.deadline) or not look.complete:
+        return look.complete
+    p = sum(feature_counts(resolved(request.parameters, LARGE, request.task).n_features))
+    batch = np.ones((request.sizes.batch_rows, p))
+    began = perf_counter()
+    gram(batch)
+    ended = perf_counter()
+    seconds = (ended - began) * look.n_rows / len(batch) / look.n_workers
+    return FEWEST_LAYERS * LAYER_COST * seconds < request.deadline - ended
 
 
 def fit_single(request: Request, problem: Problem) -> Fitted:
@@ -136,7 +182,7 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
     parameters = resolved(request.parameters, SINGLE, request.task)
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
-    scale = problem.targets.scale.scale
+    scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history = [] if problem.resumed is None else former_history(request)
     watch = watcher(request, problem, history, recipe.n_layers)
@@ -152,11 +198,11 @@ def fit_large(request: Request, problem: Problem) -> Fitted:
     parameters = one_family(resolved(request.parameters, LARGE, request.task))
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
-    scale = problem.targets.scale.scale
+    scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history: list[dict[str, float]] = []
     watch = watcher(request, problem, history, recipe.n_layers)
-    stopping = HeldOutStopping(problem.held_out, problem.loss, parameters.max_seconds)
+    stopping = HeldOutStopping(problem.held_out, problem.loss, request.deadline)
     network = stopping.kept(boost(problem.chunks, recipe, None, watch, stopping))
     history = history[: len(network.layers)]
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
@@ -182,15 +228,24 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     parameters = resolved(request.parameters, ENSEMBLE, request.task)
     seed = seed_for(request, problem)
     loss = problem.loss
-    scale = problem.targets.scale.scale
+    scale = problem.targets.scale.unit
     n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
-    watch = watcher(request, problem, [], plan.n_layers)
-    fit = fit_auto(arrays.X, arrays.y, arrays.w, arrays.validation, plan, watch)
+    watch = watcher(request, problem, [], plan.n_layers, ensemble=True)
+    fit = fit_auto(
+        arrays.X,
+        arrays.y,
+        arrays.w,
+        arrays.validation,
+        arrays.splits,
+        plan,
+        watch,
+        request.deadline,
+    )
     # The layers kept under the best penalty of each boosted family; layers tried later are left
     # out.
-    history = [asdict(in_units_of_y(record, problem)) for record in fit.rounds]
+    history = [asdict(in_units_of_y(record, problem, ensemble=True)) for record in fit.rounds]
     fitted = fitted_ensemble(
         fit,
         loss,
@@ -203,11 +258,14 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         arrays.present,
     )
     sources = problem.inputs.sources(arrays.X.shape[1])
-    shares = importances(fit.network, arrays.X, arrays.w, sources)
-    if shares is None:
+    try:
+        shares = importances(
+            fit.network, loss.predict, arrays.X, arrays.w, sources, strata, request.deadline
+        )
+    except OutOfTimeError:
         return fitted
-    by_column = np.bincount(sources, shares, problem.inputs.n_columns)
-    return replace(fitted, importances=np.maximum(by_column, 0.0))
+    unused = problem.inputs.n_columns - len(shares)
+    return replace(fitted, importances=np.pad(shares, (0, unused)))
 
 
 def seed_for(request: Request, problem: Problem) -> int:
@@ -223,7 +281,11 @@ def former_history(request: Request) -> list[dict[str, float]]:
 
 
 def watcher(
-    request: Request, problem: Problem, history: list[dict[str, float]], n_layers: int
+    request: Request,
+    problem: Problem,
+    history: list[dict[str, float]],
+    n_layers: int,
+    ensemble: bool = False,
 ) -> Watch:
     """A function that appends a layer's record to ``history``, and prints it if ``verbose``.
 
@@ -234,7 +296,7 @@ def watcher(
     progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
 
     def record_layer(record: LayerRecord) -> None:
-        record = in_units_of_y(record, problem)
+        record = in_units_of_y(record, problem, ensemble)
         history.append(asdict(record))
         if progress is not None:
             progress(record)
@@ -242,12 +304,19 @@ def watcher(
     return record_layer
 
 
-def in_units_of_y(record: LayerRecord, problem: Problem) -> LayerRecord:
+def in_units_of_y(record: LayerRecord, problem: Problem, ensemble: bool) -> LayerRecord:
     """The record with loss, gradient norm and step length in the units of y.
 
+    If y is s times as large, a loss of degree k is s^k times as large and its derivative in the raw
+    prediction s^(k−1) times. Φ of a single network has no unit, but its head W has that of y: the
+    functional gradient W∇l is s^k times as large, and α_t, a distance in Φ, is the same. Φ of an
+    ensemble is the prediction itself: its gradient is ∇l, and α_t times that is a change of the
+    prediction, s times as large.
+
+    If each output has a scale of its own there is no unit of y, and the units of the fit are kept.
     A number that overflows becomes the largest float.
     """
-    scale = np.float64(problem.targets.scale.scale)
+    scale = np.float64(problem.targets.scale.unit)
     degree = problem.loss.degree or 0
 
     def scaled(value: float, power: int) -> float:
@@ -257,6 +326,6 @@ def in_units_of_y(record: LayerRecord, problem: Problem) -> LayerRecord:
     return replace(
         record,
         loss=scaled(record.loss, degree),
-        gradient_norm=scaled(record.gradient_norm, degree),
-        step_length=scaled(record.step_length, degree - 2 if degree else 0),
+        gradient_norm=scaled(record.gradient_norm, degree - 1 if ensemble else degree),
+        step_length=scaled(record.step_length, 2 - degree if ensemble else 0),
     )

@@ -11,12 +11,13 @@ changed byte is found, in the header by its value or its spelling, in the arrays
 The checksum finds accidents. It proves nothing about who wrote a file, so everything is checked as
 if there were no checksum.
 
-Format 2 is written only for a model whose texts would not fit into a header: its lists of text
-become {"texts": name}, an array of bytes that hold the list as JSON.
+Format 2 is written only for models that format 1 cannot hold. One is a model whose outputs have
+scales of their own. Another is one whose texts would not fit into a header. Lists of long text
+become {"texts": name} in format 2, an array of bytes that hold the list as JSON.
 
 A forged header can be built so that Python takes forty times its bytes, and microseconds for every
 value in it. So headers are bounded in bytes and in values; with these bounds, refusing the worst
-one takes less than a second and 256 MB.
+one takes about a second and less than 256 MB.
 """
 
 import hashlib
@@ -32,17 +33,20 @@ from rfrboost._files.schema import COUNT, OBJECT, TEXT, ModelFileError, Record, 
 #: the newest format that this version reads
 NEWEST_FORMAT = 2
 
-#: the format of models whose texts fit into the header, and of all others
-PLAIN_FORMAT = 1
-TEXT_FORMAT = 2
+#: the formats that are written: the older one wherever it can hold a model
+OLDER_FORMAT = 1
+NEWER_FORMAT = 2
 
 # Bytes, 16 MB. A file that declares more is refused before it is read, so that a forged length
 # cannot fill the memory.
 LARGEST_HEADER = 2**24
 
 # Values, half a million, that a header may hold, counted by the characters that precede them. Each
-# takes up to 300 bytes and 2 µs. A model of a thousand layers has 50,000.
+# takes up to 300 bytes and 2 µs. A layer has about a hundred.
 MOST_VALUES = 2**19
+
+# The largest number of axes of an array: the leaf values of trees have four.
+MOST_AXES = 4
 
 # The writer pads a header with spaces to a multiple of this many bytes.
 HEADER_UNIT = 8
@@ -90,11 +94,14 @@ def safetensors() -> Any:
     return safetensors
 
 
-def pack(model: dict[str, State], version: str) -> bytes:
-    """The bytes of a file; ``model`` has the entries estimator, parameters and fitted."""
-    data = pack_as(PLAIN_FORMAT, model, version)
-    if not has_room(data):
-        data = pack_as(TEXT_FORMAT, model, version)
+def pack(model: dict[str, State], version: str, needed: int = OLDER_FORMAT) -> bytes:
+    """The bytes of a file; ``model`` has the entries estimator, parameters and fitted.
+
+    ``needed`` is the oldest format that can hold them.
+    """
+    data = pack_as(needed, model, version)
+    if not has_room(data) and needed == OLDER_FORMAT:
+        data = pack_as(NEWER_FORMAT, model, version)
     if not has_room(data):
         raise ModelFileError(
             "its layers and the texts outside of lists need a larger header than model files may "
@@ -106,7 +113,7 @@ def pack(model: dict[str, State], version: str) -> bytes:
 def pack_as(number: int, model: dict[str, State], version: str) -> bytes:
     """The bytes of a file of this format."""
     arrays: Arrays = {}
-    state = without_arrays(model, None, arrays, texts=number == TEXT_FORMAT)
+    state = without_arrays(model, None, arrays, texts=number == NEWER_FORMAT)
     document = {"format": number, "version": version, **state}
     document["checksum"] = checksum(document, arrays)
     data: bytes = safetensors().numpy.save(arrays, {"rfrboost": to_json(document)})
@@ -264,13 +271,13 @@ def check_array(name: str, entry: Any, number: int) -> None:
     """Refuse an array whose type, shape and offsets do not agree."""
     where = f"the description of the array {name[:80]!r}"
     fields = {"dtype", "shape", "data_offsets"}
-    known = list(DTYPES) if number == TEXT_FORMAT else ["F64", "F32"]
+    known = list(DTYPES) if number == NEWER_FORMAT else ["F64", "F32"]
     if type(entry) is not dict or set(entry) != fields or entry["dtype"] not in known:
         raise ModelFileError(f"{where} is not one that model files have")
     shape = sizes(entry["shape"], where)
     offsets = sizes(entry["data_offsets"], where)
     # The axes are counted first: the product of many large numbers takes long.
-    if len(shape) > 2 or len(offsets) != 2:
+    if len(shape) > MOST_AXES or len(offsets) != 2:
         raise ModelFileError(f"{where} has too many axes")
     if offsets[1] - offsets[0] != DTYPES[entry["dtype"]].itemsize * math.prod(shape):
         raise ModelFileError(f"{where} has a size that contradicts its shape")

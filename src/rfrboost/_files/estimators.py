@@ -139,9 +139,16 @@ class Parameter:
         return JsonValue("a plain value", is_scalar).read(state, where)
 
 
+#: parameters that only fits ask for, and that may be objects of any kind: files have None instead
+FIT_ONLY = ("cv", "class_weight")
+
+
 def write_parameters(estimator: BaseEstimator) -> State:
     """The constructor's parameters as a state."""
     values = estimator.get_params(deep=False)
+    for name in FIT_ONLY:
+        if name in values and not is_scalar(values[name]):
+            values[name] = None
     return {name: Parameter().write(v, f"the parameter {name}") for name, v in values.items()}
 
 
@@ -210,6 +217,7 @@ REGRESSOR: dict[str, Schema] = {
     "loss": REGRESSION_LOSS,
     "target_scale": TARGET_SCALE,
     "y_is_1d": FLAG,
+    "prediction_bounds": OrNone(Numbers(2)),
 }
 CLASSIFIER: dict[str, Schema] = {**MODEL, "loss": LOG_LOSS, "classes": Labels()}
 FEATURES: dict[str, Schema] = {**COLUMNS, "mean": Numbers(1), "features": FEATURE_MAP}
@@ -248,7 +256,11 @@ def write_model(fitted: Fitted) -> State:
     targets = fitted.targets
     if isinstance(targets, ClassTargets):
         return written(CLASSIFIER, {**values, "classes": targets.classes})
-    units = {"target_scale": targets.scale, "y_is_1d": targets.one_output}
+    units = {
+        "target_scale": targets.scale,
+        "y_is_1d": targets.one_output,
+        "prediction_bounds": targets.bounds,
+    }
     return written(REGRESSOR, {**values, **units})
 
 
@@ -257,7 +269,9 @@ def read_model(state: State, task: str, automatic: bool) -> Fitted:
     values = entries(REGRESSOR if task == "regression" else CLASSIFIER, state)
     targets: Targets
     if task == "regression":
-        targets = NumberTargets(values["target_scale"], values["y_is_1d"])
+        targets = NumberTargets(
+            values["target_scale"], values["y_is_1d"], values["prediction_bounds"]
+        )
     else:
         targets = ClassTargets(values["classes"])
     fitted = Fitted(
@@ -289,6 +303,7 @@ def model_fits(fitted: Fitted, automatic: bool) -> bool:
             and REGRESSION_LOSS.fits(fitted.loss, outputs)
             and TARGET_SCALE.fits(targets.scale, outputs)
             and (outputs == 1 or not targets.one_output)
+            and bounds_fit(targets.bounds, outputs)
         )
     return (
         known
@@ -298,6 +313,14 @@ def model_fits(fitted: Fitted, automatic: bool) -> bool:
         and (automatic or len(fitted.history) == len(fitted.network.layers))
         and calibration_fits(fitted, outputs, scores)
     )
+
+
+def bounds_fit(bounds: Any, outputs: int) -> bool:
+    """Least and largest predictions, if there are any, of all outputs together or of each."""
+    if bounds is None:
+        return True
+    right_shape = bounds.shape in ((2, 1), (2, outputs))
+    return right_shape and bool((bounds[0] <= bounds[1]).all())
 
 
 def columns_fit(n_columns: int, names: np.ndarray | None) -> bool:

@@ -16,7 +16,7 @@ from rfrboost._estimators.transformers import (
     SWIMFeatures,
 )
 from rfrboost._files.atomic import write_atomically
-from rfrboost._files.container import pack, read_document, unpack
+from rfrboost._files.container import NEWER_FORMAT, OLDER_FORMAT, pack, read_document, unpack
 from rfrboost._files.estimators import (
     read_features,
     read_model,
@@ -48,12 +48,19 @@ def save_estimator(estimator: Estimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a file, whole or not at all."""
     check_is_fitted(estimator)
     try:
-        data = pack(to_state(estimator), __version__)
+        data = pack(to_state(estimator), __version__, format_for(estimator))
         # A file that could not be loaded again must not be written.
         from_state(unpack(data))
     except ModelFileError as error:
         raise ModelFileError(f"Cannot save this {type(estimator).__name__}: {error}.") from error
     write_atomically(path, data)
+
+
+def format_for(estimator: Estimator) -> int:
+    """The oldest format that holds an estimator: in format 1 all outputs have one scale."""
+    if isinstance(estimator, NetworkEstimator) and len(estimator._model().targets.scale.scale) > 1:
+        return NEWER_FORMAT
+    return OLDER_FORMAT
 
 
 def to_state(estimator: Estimator) -> dict[str, State]:

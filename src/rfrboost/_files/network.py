@@ -41,9 +41,15 @@ from rfrboost._model.network import (
     Network,
     Standardizer,
 )
+from rfrboost._model.trees import Trees
+from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array
 
 SHARE = JsonValue("a number from 0 to 1", lambda v: is_number(v) and 0 <= v <= 1)
+
+# The largest place in a list, and the largest height of a tree, that files may name.
+LARGEST_PLACE = 2.0**31
+HIGHEST_TREE = 16
 
 LEVEL = JsonValue("a number between 0 and 1", lambda v: is_number(v) and 0 < v < 1)
 
@@ -66,6 +72,16 @@ def rise_between_0_and_1(levels: Array) -> bool:
     return len(levels) > 0 and bool((np.diff(np.concatenate([[0.0], levels, [1.0]])) > 0).all())
 
 
+class OneOrEach:
+    """An array of positive numbers; a single one is written as a number, as format 1 has it."""
+
+    def write(self, value: Any, where: str) -> State:
+        return NumberOrVector().write(value if len(value) > 1 else float(value[0]), where)
+
+    def read(self, state: State, where: str) -> Any:
+        return frozen(np.atleast_1d(np.asarray(NumberOrVector().read(state, where), dtype=float)))
+
+
 class Metric:
     """A matrix, or the vector of its diagonal if it is diagonal."""
 
@@ -74,6 +90,19 @@ class Metric:
 
     def read(self, state: State, where: str) -> Any:
         return Numbers(1 if np.ndim(state) == 1 else 2).read(state, where)
+
+
+class Places:
+    """An array of places in a list, with three axes: whole numbers from 0 on, written as floats."""
+
+    def write(self, value: Any, where: str) -> State:
+        return Numbers(3).write(np.asarray(value, dtype=float), where)
+
+    def read(self, state: State, where: str) -> Any:
+        numbers = Numbers(3).read(state, where)
+        if not ((numbers >= 0) & (numbers < LARGEST_PLACE) & (numbers == np.rint(numbers))).all():
+            raise ModelFileError(f"{where} should be whole numbers from 0 on")
+        return frozen(numbers.astype(np.intp))
 
 
 #: size: columns
@@ -151,10 +180,28 @@ def local_sums_fit(sums: LocalSums, columns: int) -> bool:
     )
 
 
+def trees_fit(trees: Trees, columns: int) -> bool:
+    """Whether every tree has its questions, about columns that there are, and all its leaves."""
+    members, count, height = trees.columns.shape
+    return (
+        0 < height <= HIGHEST_TREE
+        and trees.thresholds.shape == trees.columns.shape
+        and trees.values.shape[:3] == (members, count, 2**height)
+        and trees.values.size > 0
+        and bool((trees.columns < columns).all())
+    )
+
+
 #: size: columns of what the features are computed from
 FEATURE_MAP = OneOf(
     BUMPS_KIND,
     Kind("LocalSums", LocalSums, {"splits": SPLITS, "leaves": ListOf(LEAF)}, local_sums_fit),
+    Kind(
+        "Trees",
+        Trees,
+        {"columns": Places(), "thresholds": Numbers(3), "values": Numbers(4)},
+        trees_fit,
+    ),
     Kind(
         "DenseFeatures",
         DenseFeatures,
@@ -299,8 +346,8 @@ TARGET_SCALE = OneOf(
     Kind(
         "TargetScale",
         TargetScale,
-        {"shift": Numbers(1), "scale": POSITIVE_NUMBER},
-        lambda s, d: len(s.shift) in (1, d),
+        {"shift": Numbers(1), "scale": OneOrEach()},
+        lambda s, d: len(s.shift) in (1, d) and len(s.scale) in (1, d),
     ),
 )
 

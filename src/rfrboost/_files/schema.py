@@ -238,5 +238,7 @@ class OneOf:
         kind = self.by_tag.get(tag) if type(tag) is str else None
         if kind is None:
             raise ModelFileError(f"{where} should be of the kind {' or '.join(self.by_tag)}")
-        fields = {key: entry for key, entry in state.items() if key != "kind"}
+        # A field that may be None may be absent: the file is then older than the field.
+        absent = {key: None for key, schema in kind.fields.items() if type(schema) is OrNone}
+        fields = {**absent, **{key: entry for key, entry in state.items() if key != "kind"}}
         return kind.cls(**Record(kind.fields).read(fields, where))

@@ -16,7 +16,6 @@ scikit-learn transformer can serve as features through
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -138,11 +137,11 @@ class DenseFeatures:
         object.__setattr__(self, "bound", ACTIVATIONS[self.activation].bound)
         object.__setattr__(self, "dtype", self.weights.dtype)
 
-    @cached_property
+    @property
     def rounding(self) -> Array:
         # The pre-activation of a steep neuron that is not saturated is a small difference of large
-        # numbers.
-        norms: Array = np.linalg.norm(self.weights[:-1].astype(float), axis=0)
+        # numbers. Its offset tells how large, where rows are far from unit size.
+        norms: Array = np.linalg.norm(self.weights.astype(float), axis=0)
         return 1 + norms
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "DenseFeatures":
@@ -163,6 +162,21 @@ class DenseFeatures:
         slopes = self.slopes(rows)
         directions = self.weights[:-1].T.astype(np.float64)
         return lambda cotangent: product(cotangent * slopes, directions)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of x as features: the feature map of linear members."""
+
+    width: int
+    bound: ClassVar[float] = np.inf
+    dtype: ClassVar[np.dtype] = np.dtype(np.float64)
+
+    def astype(self, dtype: type[np.floating], largest_input: float) -> "Columns":
+        return self
+
+    def __call__(self, rows: Array, out: Array) -> None:
+        out[...] = rows[:, :-1]
 
 
 @dataclass(frozen=True)

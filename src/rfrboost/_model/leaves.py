@@ -17,12 +17,14 @@ from numpy.random import Generator
 from scipy.linalg import eigh
 
 from rfrboost._model.bumps import Bumps
+from rfrboost._model.metric import DENSE_COLUMNS
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product, stretched
 from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._typing import Array, Indices
 
-# The most rows of a node from which the direction of largest spread is computed.
+# The most rows of a node from which the direction of largest spread is computed; with more than
+# DENSE_COLUMNS columns that many, so that it is one of a matrix of that size.
 SPREAD_ROWS = 4096
 
 
@@ -60,12 +62,13 @@ def grow(X: Array, L: Array, most: int, rng: Generator) -> Splits:
     Equal rows stay in one leaf, even if there are more of them than ``most``.
     """
     n_nodes = 2 ** max(int(np.ceil(np.log2(len(X) / most))), 0) - 1
+    spread_rows = SPREAD_ROWS if X.shape[1] <= DENSE_COLUMNS else DENSE_COLUMNS
     directions = np.zeros((n_nodes, X.shape[1]))
     thresholds = np.zeros(n_nodes)
     parts = [np.arange(len(X))]
     for i in range(n_nodes):
         rows = parts[i]
-        directions[i] = widest(X[rows[rng.permutation(len(rows))[:SPREAD_ROWS]]], L)
+        directions[i] = widest(X[rows[rng.permutation(len(rows))[:spread_rows]]], L)
         along = product(X[rows], directions[i][:, None])[:, 0]
         thresholds[i] = middle(along)
         right = along > thresholds[i]
@@ -78,12 +81,24 @@ def widest(X: Array, L: Array) -> Array:
     if len(X) < 2:
         return np.zeros(X.shape[1])
     Z = stretched(X, L)
-    Z = Z - Z.mean(axis=0)
-    _, vectors = eigh(product(Z.T, Z))
-    u = vectors[:, -1:]
+    u = principal(Z - Z.mean(axis=0))
     # The sign of an eigenvector is arbitrary: here its largest entry is positive.
     u = u * np.sign(u[np.argmax(np.abs(u)), 0])
     return (L[:, None] * u if L.ndim == 1 else product(L, u))[:, 0]
+
+
+def principal(Z: Array) -> Array:
+    """The first principal component (D, 1) of centred rows.
+
+    Of fewer rows than columns it follows from their inner products, which are fewer.
+    """
+    if len(Z) >= Z.shape[1]:
+        _, vectors = eigh(product(Z.T, Z))
+        of_columns: Array = vectors[:, -1:]
+        return of_columns
+    _, vectors = eigh(product(Z, Z.T))
+    along = product(Z.T, vectors[:, -1:])
+    return along / (float(np.linalg.norm(along)) or 1.0)
 
 
 def middle(values: Array) -> float:

@@ -1,4 +1,4 @@
-"""What a loss is: :class:`Loss`, which users derive from, and :class:`BuiltInLoss`.
+"""What a loss is: :class:`rfrboost.Loss`, for users, and ``BuiltInLoss``.
 
 A raw prediction is Wᵀφ + b, an array (n, d) for n rows and d outputs; a loss l(raw, y) is convex
 and differentiable in it. The losses themselves are in :mod:`rfrboost._model.losses`. Here are also
@@ -42,8 +42,11 @@ class Loss(ABC):
     #: k if the loss depends on raw − y alone and is s^k times as large in units s times as small
     degree: int | None = None
 
-    def in_units(self, scale: float) -> "Loss":
-        """The same loss, up to a factor, for targets divided by ``scale``."""
+    def in_units(self, scale: float | Array) -> "Loss":
+        """The same loss, up to a factor, for targets divided by ``scale``.
+
+        In an automatic fit to several outputs that is an array, one number for each of them.
+        """
         return self
 
     @abstractmethod
@@ -67,6 +70,14 @@ class Loss(ABC):
         slope: Array = np.sum(self.gradient(raw, y) * move, axis=1)
         ahead: Array = np.sum(self.gradient(raw + step * move, y) * move, axis=1)
         return slope, (ahead - slope) / step
+
+    def curvatures(self, gradient: Array, y: Array) -> Array | None:
+        """Second derivatives by each output (n, d), where the gradient is this.
+
+        None, the default, stands for a loss whose Newton steps are not safe, because it has
+        curvature in few rows only or without bound; its steps are searched for instead.
+        """
+        return None
 
     def n_outputs(self, y: Array) -> int:
         """d, the number of raw predictions per row."""

@@ -87,6 +87,9 @@ class SquaredError(BuiltInLoss):
     def slope_and_curvature(self, raw: Array, y: Array, move: Array) -> tuple[Array, Array]:
         return row_sums((raw - y) * move), row_sums(move**2)
 
+    def curvatures(self, gradient: Array, y: Array) -> Array:
+        return np.ones_like(gradient)
+
     def start(self, y: Array, w: Array) -> Array:
         return weighted_mean(y, w)
 
@@ -109,7 +112,7 @@ class Huber(BuiltInLoss):
     least_squares = True
     degree = 2
 
-    def in_units(self, scale: float) -> "Huber":
+    def in_units(self, scale: float | Array) -> "Huber":
         return Huber(self.delta / scale)
 
     def fitted_to(self, y: Array, w: Array, rounding: float) -> "Huber":
@@ -162,7 +165,7 @@ class Quantile(BuiltInLoss):
     def named(cls, quantile: float | Array) -> "Quantile":
         return Quantile(quantile) if np.ndim(quantile) == 0 else Quantiles(quantile)
 
-    def in_units(self, scale: float) -> "Quantile":
+    def in_units(self, scale: float | Array) -> "Quantile":
         return Quantile(self.level, self.smoothing / scale)
 
     def fitted_to(self, y: Array, w: Array, rounding: float) -> "Quantile":
@@ -219,7 +222,7 @@ class Quantiles(Quantile):
     link = "sorted"
     several_levels = True
 
-    def in_units(self, scale: float) -> "Quantiles":
+    def in_units(self, scale: float | Array) -> "Quantiles":
         return Quantiles(self.level, self.smoothing / scale)
 
     def accepts(self, n_outputs: int) -> bool:
@@ -333,6 +336,10 @@ class BinaryLogLoss(BuiltInLoss):
         p = expit(raw)
         return row_sums((p - y) * move), row_sums(p * (1 - p) * move**2)
 
+    def curvatures(self, gradient: Array, y: Array) -> Array:
+        p = gradient + y
+        return p * (1 - p)
+
     def start(self, y: Array, w: Array) -> Array:
         p = np.clip(weighted_mean(y, w), RAREST, 1 - RAREST)
         return np.log(p / (1 - p))
@@ -381,6 +388,10 @@ class SoftmaxLogLoss(BuiltInLoss):
         p *= move
         return slope, np.einsum("ij,ij->i", p, move) - mean**2
 
+    def curvatures(self, gradient: Array, y: Array) -> Array:
+        p = gradient + y
+        return p * (1 - p)
+
     def start(self, y: Array, w: Array) -> Array:
         logs: Array = np.log(np.maximum(weighted_mean(y, w), RAREST))
         centred: Array = logs - logs.mean()
@@ -411,15 +422,15 @@ def named_loss(loss: str | Loss, quantile: Any) -> Loss:
 
 
 def fitted_loss(
-    loss: str | Loss, quantile: Any, rounding: float, scale: float, y: Array, w: Array | None
+    loss: str | Loss, quantile: Any, rounding: float, scale: Array, y: Array, w: Array | None
 ) -> Loss:
-    """The loss for targets y (n, d) that have been divided by ``scale``.
+    """The loss for targets y (n, d) that have been divided by ``scale``, (1,) or (d,).
 
     A loss given by its name takes its own scale from y: Huber's δ, and the width of the pinball
     loss's rounded kink, which is ``rounding`` robust standard deviations.
     """
     if isinstance(loss, Loss):
-        return loss.in_units(scale)
+        return loss.in_units(float(scale[0]) if len(scale) == 1 else scale)
     level = quantile if np.ndim(quantile) == 0 else checked_levels(quantile)
     weights = np.ones(len(y)) if w is None else w
     return built_in(loss).named(level).fitted_to(y, weights, rounding)

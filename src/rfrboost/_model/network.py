@@ -13,21 +13,28 @@ each layer adds G_t A_t ∂f_t/∂x to the derivative in x.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from rfrboost._model.features import DifferentiableFeatures, FeatureMap, rounding_of
+from rfrboost._model.features import (
+    DenseFeatures,
+    DifferentiableFeatures,
+    FeatureMap,
+    rounding_of,
+)
+from rfrboost._model.prediction import Collapsed, collapse
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.precision import LARGEST_NOISE, predicting_dtypes
+from rfrboost._numerics.precision import LARGEST_FACTOR, LARGEST_NOISE, predicting_dtypes
 from rfrboost._numerics.threads import side_by_side
 from rfrboost._typing import Array
 
 # Rows predicted at a time, which bounds the memory of a prediction of any size. Enough rows for
 # fast products, and few enough that threads have several batches to share.
-PREDICT_ROWS = 1024
+PREDICT_ROWS = 512
 
 # Rows differentiated at a time: a layer's derivatives take d times the memory of its features.
 GRADIENT_ROWS = 512
@@ -35,6 +42,11 @@ GRADIENT_ROWS = 512
 # Columns of single-precision features that are converted to double precision at a time: few enough
 # to stay in a processor's cache.
 DOUBLE_COLUMNS = 128
+
+
+# For each layer, the dtypes in which its features are predicted, and summed.
+Precisions = tuple[tuple[np.dtype, np.dtype], ...]
+DOUBLE = (np.dtype(np.float64), np.dtype(np.float64))
 
 
 # The parts of a layer
@@ -111,10 +123,14 @@ class LowRankStep:
         """The step (n, D), given its outputs."""
         return product(outputs, self.V.T)
 
-    def gain(self, W: Array, weights: Array) -> float:
-        """The norm of the map from features, each times its weight, to the head WᵀΦ."""
-        leads = product(self.C, product(self.V.T, W))
-        return float(np.linalg.norm(leads * weights[:, None]))
+    def leads(self, W: Array) -> Array:
+        """The coefficients (p, d) that lead from the features to WᵀΦ."""
+        return product(self.C.astype(float), product(self.V.T, W))
+
+    def constant(self, W: Array) -> Array:
+        """What the step adds to WᵀΦ where all features are 0, (d,)."""
+        constant: Array = product(self.c[None], product(self.V.T, W))[0]
+        return constant
 
     def pull(self, G: Array) -> Array:
         """Derivatives in Φ (n, D) as derivatives in the features (n, p)."""
@@ -136,8 +152,11 @@ class DiagonalStep:
     def move(self, outputs: Array) -> Array:
         return outputs
 
-    def gain(self, W: Array, weights: Array) -> float:
-        return float(np.linalg.norm((self.a * weights)[:, None] * W))
+    def leads(self, W: Array) -> Array:
+        return self.a[:, None] * W
+
+    def constant(self, W: Array) -> Array:
+        return np.zeros(W.shape[1])
 
     def pull(self, G: Array) -> Array:
         return G * self.a
@@ -208,18 +227,18 @@ class Network:
     heads: tuple[Head, ...]
 
     @cached_property
-    def precisions(self) -> tuple[tuple[np.dtype, np.dtype], ...]:
+    def precisions(self) -> Precisions:
         """For each layer, the dtypes in which its features are predicted, and summed."""
         return self.precisions_for(LARGEST_NOISE)
 
-    def precisions_for(self, noise: float) -> tuple[tuple[np.dtype, np.dtype], ...]:
+    def precisions_for(self, noise: float) -> Precisions:
         """These dtypes if rounding may change a prediction by ``noise``."""
         W = self.heads[-1].W
 
         def precision(layer: Layer) -> tuple[np.dtype, np.dtype]:
-            rounding = layer.features.rounding()
-            gain = layer.step.gain(W, np.ones_like(rounding))
-            wrong = layer.step.gain(W, rounding)
+            leads = layer.step.leads(W)
+            gain = float(np.linalg.norm(leads))
+            wrong = float(np.linalg.norm(leads * layer.features.rounding()[:, None]))
             return predicting_dtypes(layer.features.dtype, gain, wrong, noise)
 
         return tuple(map(precision, self.layers))
@@ -230,14 +249,14 @@ class Network:
 
     def staged(self, X: Array) -> Iterator[Array]:
         """Φ_0, …, Φ_T of a batch of rows X (n, D₀): one array, advanced in place each time."""
-        return self.staged_rows(centered(X, self.mean))
+        return self.staged_rows(centered(X, self.mean), self.precisions)
 
-    def staged_rows(self, x: Array) -> Iterator[Array]:
+    def staged_rows(self, x: Array, precisions: Precisions) -> Iterator[Array]:
         """As :meth:`staged`, of homogeneous rows (x − mean, 1)."""
         phi = self.start(x)
         yield phi
         buffers: dict[tuple[int, np.dtype], Array] = {}
-        for layer, (dtype, sums) in zip(self.layers, self.precisions, strict=True):
+        for layer, (dtype, sums) in zip(self.layers, precisions, strict=True):
             key = (layer.features.width, dtype)
             if key not in buffers:
                 buffers[key] = np.empty((len(x), key[0]), key[1], order="F")
@@ -249,19 +268,59 @@ class Network:
     def transform(self, X: Array) -> Array:
         """Φ_T (n, D), batch by batch. If Φ₀ is the identity, it is in the coordinates of X."""
         shift = self.mean if self.initial is None and not self._standardizes() else 0.0
-
-        def representation(rows: slice) -> Array:
-            return self._last(X[rows])[:, :-1] + shift
-
-        return np.vstack(side_by_side(representation, row_slices(len(X))))
+        return self._batches(X, self.representation, lambda phi: phi[:, :-1]) + shift
 
     def raw(self, X: Array) -> Array:
         """The raw predictions Wᵀ_TΦ_T + b (n, d), batch by batch."""
+        return self._batches(X, self.prediction, self.heads[-1])
 
-        def last(rows: slice) -> Array:
-            return self.heads[-1](self._last(X[rows]))
+    @cached_property
+    def prediction(self) -> Collapsed | None:
+        """The form in which the raw predictions of an ensemble are computed; else None."""
+        return self.collapsed(self.heads[-1].matrix)
 
-        return np.vstack(side_by_side(last, row_slices(len(X))))
+    @cached_property
+    def representation(self) -> Collapsed | None:
+        """The form in which the Φ_T of an ensemble is computed; else None."""
+        D = len(self.heads[-1].W)
+        return self.collapsed(np.eye(D + 1, D))
+
+    def collapsed(self, matrix: Array) -> Collapsed | None:
+        """(Φ_T, 1)·matrix as one sum over features of x; None unless Φ₀ and all layers allow it."""
+        of_x_alone = all(layer.features.from_phi is None for layer in self.layers)
+        if not isinstance(self.initial, DenseFeatures) or self.initial.activation != "identity":
+            return None
+        if not of_x_alone or self._standardizes():
+            return None
+        W = matrix[:-1]
+        linear = product(self.initial.weights.astype(float), W)
+        linear[-1] += matrix[-1] + sum(layer.step.constant(W) for layer in self.layers)
+        terms = [
+            (layer.features.from_x, layer.step.leads(W))
+            for layer in self.layers
+            if layer.features.from_x is not None
+        ]
+        return collapse(linear, terms)
+
+    def _batches(self, X: Array, form: Collapsed | None, last: Callable[[Array], Array]) -> Array:
+        """What ``last`` makes of (Φ_T, 1), batch by batch, by its collapsed form if it has one.
+
+        Rows beyond the range of single precision are computed layer by layer, in double precision.
+        """
+
+        def batch(rows: slice) -> Array:
+            x = centered(X[rows], self.mean)
+            if form is None:
+                return last(self.last(x, self.precisions))
+            near = np.abs(x).max(axis=1) < LARGEST_FACTOR
+            if near.all():
+                return form(x)
+            total = np.empty((len(x), form.linear.shape[1]))
+            total[near] = form(x[near])
+            total[~near] = last(self.last(x[~near], (DOUBLE,) * len(self.layers)))
+            return total
+
+        return np.vstack(side_by_side(batch, row_slices(len(X))))
 
     def staged_raw(self, X: Array) -> list[Array]:
         """The raw predictions after 0, 1, …, T layers, each (n, d)."""
@@ -272,10 +331,15 @@ class Network:
         batches = side_by_side(stages, row_slices(len(X)))
         return [np.vstack(stage) for stage in zip(*batches, strict=True)]
 
-    def _last(self, X: Array) -> Array:
-        for phi in self.staged(X):
+    def last(self, x: Array, precisions: Precisions) -> Array:
+        """(Φ_T, 1) of homogeneous rows (x − mean, 1), layer by layer."""
+        for phi in self.staged_rows(x, precisions):
             last = phi
         return last
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what is computed from the arrays, which would make a pickle several times larger.
+        return {own.name: getattr(self, own.name) for own in fields(self)}
 
     def _standardizes(self) -> bool:
         return any(layer.standardizer is not None for layer in self.layers)
@@ -351,11 +415,11 @@ def before_layers(network: Network, x: Array) -> list[Array] | list[None]:
     if all(layer.features.from_phi is None for layer in network.layers):
         return [None] * len(network.layers)
     # The array that ``staged_rows`` yields is advanced in place.
-    return [phi.copy() for phi in network.staged_rows(x)][:-1]
+    return [phi.copy() for phi in network.staged_rows(x, network.precisions)][:-1]
 
 
 def pullback_of(features: FeatureMap, rows: Array) -> Callable[[Array], Array]:
-    """A feature map's derivative at some rows (:class:`DifferentiableFeatures`)."""
+    """A feature map's derivative at some rows, if it is one of ``DifferentiableFeatures``."""
     if not isinstance(features, DifferentiableFeatures):
         raise TypeError(
             f"Features of type {type(features).__name__} have no known derivative, so the "

@@ -4,7 +4,6 @@
 - :class:`SparseSWIM`: SWIM neurons that see one to three columns, as splits of a tree do.
 - :class:`IID` and :class:`Fourier`: weights that do not depend on the data.
 - :class:`TransformerSampler`: any scikit-learn transformer.
-- :class:`Columns`: the columns themselves, for linear members.
 
 Equation names (eqSWIMWeights, eqSWIMDensity) are those of the paper. All randomness comes from the
 generator that ``sample`` is given.
@@ -36,6 +35,9 @@ CANDIDATES = 128
 # Pairs closer than this, in units of a coordinate's standard deviation, count as this far apart.
 CLOSEST = 0.01
 
+# Squared distances below this share of the largest squared norm are rounding errors of equal rows.
+EQUAL = 1e-13
+
 # Rows that a scikit-learn transformer is fitted on.
 TRANSFORMER_ROWS = 8192
 
@@ -60,7 +62,10 @@ class Sampler(Protocol):
     """Draws feature maps."""
 
     def n_rows(self, n_features: int) -> int:
-        """The number of training rows that ``sample`` wants, drawn in proportion to weight."""
+        """The number of training rows that ``sample`` wants, drawn in proportion to weight.
+
+        It may be given fewer in an ensemble, where columns are thousands.
+        """
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> FeatureMap:
         """Draw features, given rows ``Z`` (m, D) and their targets ``Y`` (m, d)."""
@@ -97,6 +102,17 @@ def swim_neurons(
     return DenseFeatures(np.vstack([directions.T, offsets]), activation)
 
 
+def drawn_distances(A: Array, B: Array) -> Array:
+    """‖a − b‖² of every row a of A and b of B, 0 where they are equal but for rounding.
+
+    Judged by the largest row, so that this is for rows of one draw, never for rows to predict.
+    """
+    squared = squared_distances(A, B)
+    largest = sum(np.einsum("ij,ij->i", X, X).max() for X in (A, B))
+    squared *= squared > EQUAL * largest
+    return squared
+
+
 @dataclass(frozen=True)
 class SWIM:
     """Weights from pairs of training points, equations (eqSWIMWeights) and (eqSWIMDensity).
@@ -115,14 +131,14 @@ class SWIM:
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
         half = len(Z) // 2
-        squared = squared_distances(Z[:half], Z[half:])
+        squared = drawn_distances(Z[:half], Z[half:])
         # The unit in which "close" is measured: a coordinate's standard deviation.
         closest = CLOSEST * math.sqrt(squared.mean() / (2 * Z.shape[1]))
         apart = squared > 0
         density = apart.astype(float)
         if self.pair_sampling == "gradient" and closest > 0:
             # Equation (eqSWIMDensity): ‖Δy‖ / ‖Δz‖, and 0 for rows that are equal.
-            steepness = squared_distances(Y[:half], Y[half:])
+            steepness = drawn_distances(Y[:half], Y[half:])
             steepness /= np.maximum(squared, closest**2, out=squared)
             np.sqrt(steepness, out=steepness)
             steepness *= apart
@@ -221,13 +237,14 @@ class SparseSWIM:
 
     def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
         seen = chosen_columns(Z[:SPREAD_ROWS].std(axis=0), n_features, rng)
-        half = n_features * SPARSE_CANDIDATES
+        candidates = len(Z) // (2 * n_features)
+        half = n_features * candidates
         first, second = (
-            part.reshape(n_features, SPARSE_CANDIDATES, -1) for part in (Z[:half], Z[half:])
+            part.reshape(n_features, candidates, -1) for part in (Z[:half], Z[half : 2 * half])
         )
         delta = (second - first) * seen[:, None, :]
         distance = np.sqrt(np.einsum("ijk,ijk->ij", delta, delta))
-        dy = (Y[half:] - Y[:half]).reshape(n_features, SPARSE_CANDIDATES, -1)
+        dy = (Y[half : 2 * half] - Y[:half]).reshape(n_features, candidates, -1)
         change = np.sqrt(np.einsum("ijk,ijk->ij", dy, dy))
         pair = chosen_pairs(change, distance, rng)
         own = np.arange(n_features)
@@ -262,24 +279,3 @@ def chosen_pairs(change: Array, distance: Array, rng: Generator) -> Indices:
     drawn = (cumulative <= rng.random((len(density), 1)) * cumulative[:, -1:]).sum(axis=1)
     pairs: Indices = np.minimum(drawn, density.shape[1] - 1)
     return pairs
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of x as features: a feature map, and the sampler that returns it."""
-
-    width: int
-    bound: ClassVar[float] = np.inf
-    dtype: ClassVar[np.dtype] = np.dtype(np.float64)
-
-    def astype(self, dtype: type[np.floating], largest_input: float) -> "Columns":
-        return self
-
-    def __call__(self, rows: Array, out: Array) -> None:
-        out[...] = rows[:, :-1]
-
-    def n_rows(self, n_features: int) -> int:
-        return 1
-
-    def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> "Columns":
-        return self

@@ -30,9 +30,6 @@ PRECISIONS: dict[np.dtype, tuple[str, Any]] = {
     np.dtype(np.float64): ("d", ctypes.c_double),
 }
 
-# Squared distances below this share of the largest squared norm are rounding errors of equal rows.
-EQUAL = 1e-13
-
 
 class Routines(Protocol):
     """The five routines of BLAS and LAPACK that a fit spends its time in."""
@@ -255,14 +252,16 @@ def has_contiguous_columns(A: Array) -> bool:
 
 
 def squared_distances(A: Array, B: Array) -> Array:
-    """‖a − b‖² for every row a of A and b of B, by one product."""
+    """‖a − b‖² for every row a of A and b of B, by one product.
+
+    Those of close rows are differences of large numbers, and may be slightly below 0.
+    """
     a = np.einsum("ij,ij->i", A, A)
     b = np.einsum("ij,ij->i", B, B)
     squared = product(A, B.T)
     squared *= -2.0
     squared += a[:, None]
     squared += b
-    squared *= squared > EQUAL * (a.max() + b.max())
     return squared
 
 

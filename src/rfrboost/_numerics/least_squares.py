@@ -11,10 +11,14 @@ determined; the rest is zero.
 - :func:`solve`: one shift s.
 - :func:`solve_shifts`: a shift for each column of B.
 - :func:`solve_kernel`: a large kernel matrix in single precision, without some rows and columns.
+
+:func:`ridge` is ridge regression with an intercept from moments, :func:`ridge_of_rows` the same
+from inner products of rows, for fewer rows than columns.
 """
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -22,7 +26,7 @@ from scipy.linalg import eigh
 from scipy.linalg.blas import dsymm, dsymv, dsyr
 
 from rfrboost._numerics.blas import gram, potrf, potrs, product
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Indices
 
 # A variance below this share of the mean square is the rounding error of their difference.
 CONSTANT_SHARE = 1e-13
@@ -187,36 +191,43 @@ def _refined(
     return None
 
 
-def solve_kernel(K: Array, held: slice, s: float, B: Array) -> Array:
-    """X = (K' + sI)⁻¹B, where K' is a single-precision K without its rows and columns ``held``.
+def solve_kernel(K: Array, runs: list[slice], s: float, B: Array) -> Array:
+    """X = (K' + sI)⁻¹B, where K' is a single-precision K with these rows and columns only.
 
     A single-precision factor is refined, with products summed in double precision, until the
     residual is below any noise in B; where that stalls, :func:`solve` takes over. K is symmetric,
     given in full and left unchanged, because it may be too large for another copy.
     """
-    L = without(K, held)
+    L = submatrix(K, runs)
     np.einsum("ii->i", L)[...] += np.float32(s)
     positive = potrf(L)
 
     def times(X: Array) -> Array:
-        zeros = np.zeros((held.stop - held.start, X.shape[1]))
-        whole = np.vstack([X[: held.start], zeros, X[held.start :]])
+        whole = np.zeros((len(K), X.shape[1]))
+        for run, to in places(runs):
+            whole[run] = X[to]
         moved = in_double(K, whole)
-        return np.vstack([moved[: held.start], moved[held.stop :]])
+        return np.vstack([moved[run] for run in runs])
 
     X = _refined(L, times, s, B, KERNEL_REFINED) if positive else None
-    return X if X is not None else solve(without(K, held).astype(float), s, B)
+    return X if X is not None else solve(submatrix(K, runs).astype(float), s, B)
 
 
-def without(K: Array, held: slice) -> Array:
-    """A copy of a symmetric matrix without some rows and columns, in Fortran order."""
+def submatrix(K: Array, runs: list[slice]) -> Array:
+    """A copy of some rows and columns of a symmetric matrix, in Fortran order."""
     K = K if K.flags.f_contiguous else K.T
-    a, b, n = held.start, held.stop, len(K)
-    A = np.empty((n - b + a, n - b + a), K.dtype, order="F")
-    for columns, to in ((slice(0, a), slice(0, a)), (slice(b, n), slice(a, None))):
-        A[:a, to] = K[:a, columns]
-        A[a:, to] = K[b:, columns]
+    n = sum(run.stop - run.start for run in runs)
+    A = np.empty((n, n), K.dtype, order="F")
+    for columns, to in places(runs):
+        for rows, own in places(runs):
+            A[own, to] = K[rows, columns]
     return A
+
+
+def places(runs: list[slice]) -> list[tuple[slice, slice]]:
+    """Runs of rows, and their places among the rows of all runs."""
+    stops = accumulate(run.stop - run.start for run in runs)
+    return [(run, slice(b - run.stop + run.start, b)) for run, b in zip(runs, stops, strict=True)]
 
 
 def in_double(K: Array, X: Array) -> Array:
@@ -260,6 +271,41 @@ def ridge(moments: Moments, l2: float, single: bool = False) -> tuple[Array, Arr
     moments.center()
     C = solve(moments.ff, moments.weight * l2, moments.fr, single)
     return C, (moments.r - moments.f @ C) / moments.weight
+
+
+def ridge_of_rows(
+    K: Array, fitted: Indices, w: Array, R: Array, penalties: tuple[float, ...]
+) -> tuple[Array, Array]:
+    """Ridge regression in its dual form, for fewer rows than columns.
+
+    The coefficients of :func:`ridge` are C = FᵀA, where A (n, d) solves equations of the size of
+    the rows. K = FFᵀ (n, n) are the inner products of rows, given in full; w (n,) are weights and R
+    (n, d) targets. Rows other than those ``fitted`` have zeros in A. Returns A (n, penalties·d) and
+    the intercepts (penalties·d,), the outputs of each penalty side by side.
+    """
+    w, R = w[fitted], R[fitted]
+    total = w.sum()
+    mean = w @ R / total
+    G = np.asfortranarray(K[np.ix_(fitted, fitted)])
+    # Products with the mean row, and the mean row with itself: rows are centred by these.
+    towards = w @ G / total
+    G -= towards[:, None]
+    G -= towards - w @ towards / total
+    root = np.sqrt(w)
+    G *= root[:, None]
+    G *= root
+    B = root[:, None] * (R - mean)
+    d = R.shape[1]
+    A = np.zeros((len(K), len(penalties) * d))
+    c = np.empty(len(penalties) * d)
+    for i, penalty in enumerate(penalties):
+        own = slice(i * d, (i + 1) * d)
+        a = root[:, None] * solve(G, total * penalty, B)
+        # The sum over centred rows is zero, and so is that of a, up to rounding.
+        a -= np.outer(w / total, a.sum(axis=0))
+        A[fitted, own] = a
+        c[own] = mean - towards @ a
+    return A, c
 
 
 def solve_shifts(G: Array, shifts: Array, B: Array, single: bool = False) -> Array:

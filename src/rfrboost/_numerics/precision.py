@@ -15,7 +15,8 @@ computed in float64 (:func:`gram_dtype`).
 
 *In a prediction.* If features err independently by multiples of u, the prediction errs by about u
 times the norm of (coefficient × error); :func:`predicting_dtypes` compares that, and the error of
-the summation, with LARGEST_NOISE.
+the summation, with LARGEST_NOISE. Ensembles decide neuron by neuron
+(:func:`rfrboost._model.prediction.in_single`).
 """
 
 import numpy as np
@@ -35,6 +36,10 @@ LARGEST_NOISE = 1.5e-6
 # Sums over hundreds of features in single precision are this many times less accurate than the
 # features themselves.
 SUMMATION_FACTOR = 16.0
+
+# The share of the noise that sums may cause. Small, because BLAS sums one row in another order than
+# many: this is what a prediction changes with the size of its batch. Features do not change.
+SHARE_OF_SUMS = 1 / 64
 
 # Inputs or weights from this size on make float32 pre-activations inaccurate.
 LARGEST_FACTOR = 1e6
@@ -71,7 +76,10 @@ def predicting_dtypes(
     """
     double = np.dtype(np.float64)
     features = double if UNIT_ROUNDOFF * wrong > noise else fitted
-    return features, double if SUMMATION_FACTOR * UNIT_ROUNDOFF * gain > noise else features
+    return (
+        features,
+        double if SUMMATION_FACTOR * UNIT_ROUNDOFF * gain > SHARE_OF_SUMS * noise else features,
+    )
 
 
 def float32_suffices(weights: Array, largest_input: float) -> bool:

@@ -24,6 +24,15 @@ class Sizes:
     #: bytes of features kept between the two passes of a layer over the rows; the features of
     #: batches beyond that are computed twice
     cached_bytes: int = 2**29
+    #: bytes of random features that a family of an ensemble may keep in all its layers; with
+    #: thousands of columns it has fewer layers
+    layer_bytes: int = 2**28
+    #: numbers in the rows that the features of one layer are drawn from; with thousands of columns
+    #: fewer rows are drawn
+    drawn_entries: int = 2**23
+    #: numbers in the input gradients that a metric is learned from; with thousands of columns or
+    #: hundreds of outputs they are taken at fewer rows
+    gradient_entries: int = 2**22
     #: rows times features from which on a Gram matrix in single precision saves enough time
     single_precision_entries: int = 2**20
     #: bins that rows are sorted into by their first key when rows are drawn from several chunks

@@ -11,15 +11,17 @@ Use :func:`side_by_side` for one list of items, :func:`team` where several lists
 Memory: a fit allocates and frees arrays of a megabyte thousands of times. glibc returns memory of
 that size to the system at once, and the system clears it, page by page, when it is allocated again:
 a fifth of the time of a small fit. How much glibc keeps instead depends on the largest block that
-has been freed so far, up to 32 MB (:func:`keep_freed_memory`).
+has been freed so far, up to 32 MB (:func:`keep_freed_memory`). That concerns the whole process; the
+environment variable ``RFRBOOST_KEEP_FREED_MEMORY=0`` switches it off.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache, partial
-from threading import Lock
+from contextvars import ContextVar
+from functools import cache
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,11 @@ from threadpoolctl import LibController, ThreadpoolController
 # Python's ``map``, or that of a pool of threads: results come in the order of the items. All calls
 # have been made only once all results have been taken, as ``list(team(function, items))`` does.
 Team = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+class OutOfTimeError(Exception):
+    """The time limit of a fit passes before what was begun can be completed."""
+
 
 # Just below 32 MB, the largest freed block that glibc counts.
 KEPT_HEAP_BYTES = 2**25 - 2**16
@@ -46,26 +53,35 @@ class SingleThreadedBlas:
     The number of threads belongs to the process. Of callers that overlap, the first lowers the
     number and the last restores it; otherwise one caller would restore it while another still
     relies on a single thread.
+
+    OpenBLAS has a lock of its own around that number. A process that forks while another thread
+    holds it leaves it locked in the child, for ever. So nobody sets the number without ``lock``,
+    and a fork waits for it (:func:`reset_after_fork`).
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self.lock = RLock()
         self._inside = 0
         self._before: list[int] = []
 
     @contextmanager
     def entered(self) -> Iterator[int]:
         """Lower the number of threads; yields what it was, or 1 to callers that come later."""
-        with self._lock:
+        with self.lock:
             threads = self._lower() if not self._inside else 1
             self._inside += 1
         try:
             yield threads
         finally:
-            with self._lock:
+            with self.lock:
                 self._inside -= 1
                 if not self._inside:
                     set_threads(self._before)
+
+    def lower_this_thread(self) -> None:
+        """One thread for the calling thread: with OpenMP the number belongs to a thread."""
+        with self.lock:
+            set_threads([1] * len(libraries()))
 
     def _lower(self) -> int:
         self._before = [library.num_threads for library in libraries()]
@@ -92,29 +108,54 @@ BLAS = SingleThreadedBlas()
 
 
 def reset_after_fork() -> None:
-    """Restore the number of threads in a child process: its parent's callers are not in it."""
-    inside = BLAS._inside
-    before = BLAS._before
-    BLAS.__init__()  # type: ignore[misc]
-    if inside:
-        set_threads(before)
+    """Restore the number of threads in a child process: its parent's callers are not in it.
+
+    The thread that forks holds the lock, and is the only one that the child has.
+    """
+    if BLAS._inside:
+        BLAS._inside = 0
+        set_threads(BLAS._before)
+    BLAS.lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=reset_after_fork)
+    os.register_at_fork(
+        before=BLAS.lock.acquire,
+        after_in_parent=BLAS.lock.release,
+        after_in_child=reset_after_fork,
+    )
+
+
+# The number of threads that the user asked for, in the thread that fits; else None.
+ASKED: ContextVar[int | None] = ContextVar("ASKED", default=None)
+
+
+@contextmanager
+def threads(n_jobs: int) -> Iterator[None]:
+    """Teams of this many threads inside; −1 stands for all processors, −2 for all but one."""
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning: give a number of threads, or -1 for all.")
+    n_all = os.cpu_count() or 1
+    token = ASKED.set(n_jobs if n_jobs > 0 else max(n_all + 1 + n_jobs, 1))
+    try:
+        yield
+    finally:
+        ASKED.reset(token)
 
 
 @contextmanager
 def team(most: int | None = None) -> Iterator[Team]:
-    """A team with as many threads as BLAS was allowed to use, but not more than ``most``."""
-    with BLAS.entered() as threads:
-        size = threads if most is None else min(threads, most)
+    """A team with as many threads as the user asked for, but not more than ``most``.
+
+    Unless :func:`threads` says how many, there are as many as BLAS was allowed to use.
+    """
+    with BLAS.entered() as allowed:
+        asked = ASKED.get() or allowed
+        size = asked if most is None else min(asked, most)
         if size <= 1:
             yield map
             return
-        # With OpenMP the number of threads belongs to a thread: new threads lower their own.
-        lower = partial(set_threads, [1] * len(libraries()))
-        with ThreadPoolExecutor(size, initializer=lower) as pool:
+        with ThreadPoolExecutor(size, initializer=BLAS.lower_this_thread) as pool:
             yield pool.map
 
 
@@ -127,6 +168,8 @@ def side_by_side(work: Callable[[Any], Any], items: list[Any]) -> list[Any]:
 def keep_freed_memory() -> None:
     """Make glibc keep up to 64 MB of freed memory for reuse; no effect with another C library.
 
-    The block is allocated and freed but never written to, so it takes no memory.
+    The block is allocated and freed but never written to, so it takes no memory. What glibc keeps
+    concerns the whole process, so that whoever runs it may say no.
     """
-    np.empty(KEPT_HEAP_BYTES, np.uint8)
+    if os.environ.get("RFRBOOST_KEEP_FREED_MEMORY") != "0":
+        np.empty(KEPT_HEAP_BYTES, np.uint8)

@@ -9,22 +9,29 @@ the model was fitted on where columns are target-encoded
 
 *Scaling.* The bulk of a column, between two quantiles and a margin beyond, is centred and divided
 by a constant. Values further out are compressed logarithmically, in order, so that a few outliers
-neither set the scale of all other values nor end up far away from them.
+neither set the scale of all other values nor end up far away from them. A number beyond all that
+training rows had counts as the nearest of theirs: what a model does where it has seen nothing is
+then what it does at the edge of what it has seen.
 
 Everything here is immutable and is stored in model files under the names of these classes and
 fields. Model files store these names, so they cannot be changed; ``holes`` means missing values.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
 from typing import Any, NamedTuple, Protocol
+from zlib import crc32
 
 import numpy as np
 
-from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.sizes import BATCH_ROWS
+from rfrboost._tables.report import ColumnReport, UnseenValuesWarning
+from rfrboost._tables.spellings import SpelledColumn
 from rfrboost._tables.table import Table, read_table
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array, Indices, Mask
 
 # In units of the bulk's width. Values are scaled linearly up to MARGIN beyond the bulk; further out
 # they follow a logarithm, whose slope has fallen to one half after another REACH.
@@ -33,6 +40,9 @@ REACH = 0.5
 
 # Replaces an overflowed quotient, so that its logarithm is finite.
 LARGEST_QUOTIENT = 1e300
+
+# A number this far beyond those of training, as a share of their range, is reported.
+FAR = 0.5
 
 #: the cycles of a date, in seconds; a year is the mean year, so that phases differ from the
 #: calendar's by up to two days
@@ -66,47 +76,56 @@ def within_margin(t: Array) -> Array:
 
 
 class Scale(NamedTuple):
-    """One column: gain · (squash((x − start) / width) − mean), missing values set to ``fill``."""
+    """One column: gain · (squash((x − start) / width) − mean), missing values set to ``fill``.
+
+    x is clipped to [low, high], the range of the training rows, before.
+    """
 
     fill: float
     start: float
     width: float
     mean: float
     gain: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """The :class:`Scale` of every column, as arrays (D,)."""
+    """The :class:`Scale` of every column, as arrays (D,).
+
+    ``low`` and ``high`` are None in models of older versions, which clip nothing.
+    """
 
     fill: Array
     start: Array
     width: Array
     mean: Array
     gain: Array
+    low: Array | None = None
+    high: Array | None = None
 
     def __call__(self, x: Array) -> None:
         """Fill and scale x (n, D) in place."""
         for begin in range(0, len(x), BATCH_ROWS):
             batch = x[begin : begin + BATCH_ROWS]
             np.copyto(batch, self.fill, where=np.isnan(batch))
+            if self.low is not None:
+                np.clip(batch, self.low, self.high, out=batch)
             with np.errstate(over="ignore"):
                 t = (batch - self.start) / self.width
             batch[:] = (squash(t) - self.mean) * self.gain
 
     def slopes(self, x: Array) -> Array:
-        """d scaled / d x, elementwise (n, D); 0 where x is missing."""
+        """d scaled / d x, elementwise (n, D); 0 where x is missing or clipped."""
         with np.errstate(over="ignore", invalid="ignore"):
             t = (x - self.start) / self.width
             beyond = np.abs(t - within_margin(t))
             slopes = self.gain / self.width / (1 + beyond / REACH)
-        return np.where(np.isnan(x), 0.0, slopes)
-
-
-def stack(scales: list[Scale]) -> Scaling:
-    """One scaling of all columns."""
-    table = np.array(scales, dtype=float).reshape(-1, len(Scale._fields))
-    return Scaling(*(frozen(column) for column in table.T))
+        flat = np.isnan(x)
+        if self.low is not None and self.high is not None:
+            flat |= (x < self.low) | (x > self.high)
+        return np.where(flat, 0.0, slopes)
 
 
 # Column encoders
@@ -123,8 +142,11 @@ class ColumnEncoder(Protocol):
     def suffixes(self) -> tuple[str, ...]:
         """For every written column, what is appended to the name of its source."""
 
-    def __call__(self, table: Table, out: Array) -> None:
-        """Write to ``out`` (n, len(sources)); NaN where a number is missing."""
+    def __call__(self, table: Table, out: Array) -> Mask | None:
+        """Write to ``out`` (n, len(sources)); NaN where a number is missing.
+
+        Returns which rows (n,) hold something that no training row had, if it can be told.
+        """
 
 
 @dataclass(frozen=True)
@@ -145,13 +167,14 @@ class NumberColumns:
     def suffixes(self) -> tuple[str, ...]:
         return ("",) * len(self.columns) + (" missing",) * len(self.holes)
 
-    def __call__(self, table: Table, out: Array) -> None:
+    def __call__(self, table: Table, out: Array) -> Mask | None:
         written = len(self.columns)
         table.numbers(self.columns, out[:, :written])
         place = {j: k for k, j in enumerate(self.columns)}
         for k, j in enumerate(self.holes, start=written):
             column = out[:, place[j]] if j in place else table.number(j)
             out[:, k] = np.isnan(column)
+        return None
 
 
 @dataclass(frozen=True)
@@ -174,12 +197,13 @@ class DateColumn:
     def suffixes(self) -> tuple[str, ...]:
         return tuple(f" {part}" for part in self.parts) + (" missing",) * self.holes
 
-    def __call__(self, table: Table, out: Array) -> None:
+    def __call__(self, table: Table, out: Array) -> Mask | None:
         seconds = table.seconds(self.column)
         for k, part in enumerate(self.parts):
             out[:, k] = date_part(seconds, part)
         if self.holes:
             out[:, -1] = np.isnan(seconds)
+        return None
 
 
 def date_part(seconds: Array, part: str) -> Array:
@@ -196,26 +220,43 @@ class LevelColumn:
     """One column of categories: each level has a row of ``values`` (levels + 1, columns).
 
     The last row is for all other levels: rare ones, unseen ones, and missing values unless None is
-    among ``levels``. Indicator columns and target encodings differ only in these values.
+    among ``levels``. Indicator columns and target encodings differ only in these values. ``rare``
+    are the checksums of the other levels of the training rows, None if they are not known.
     """
 
     column: int
     levels: tuple[str | None, ...]
     values: Array
     suffixes: tuple[str, ...]
+    rare: Array | None = None
 
     @property
     def sources(self) -> tuple[int, ...]:
         return (self.column,) * int(self.values.shape[1])
 
-    def __call__(self, table: Table, out: Array) -> None:
-        out[:] = self.values[level_codes(self.levels, table.texts(self.column))]
+    def __call__(self, table: Table, out: Array) -> Mask | None:
+        texts = table.texts(self.column)
+        codes = level_codes(self.levels, texts)
+        out[:] = self.values[codes]
+        others = np.flatnonzero(codes == len(self.levels))
+        if self.rare is None or not len(others):
+            return None
+        unseen = np.zeros(len(texts), bool)
+        known = np.isin([checksum(texts[i]) for i in others], self.rare)
+        unseen[others] = [texts[i] is not None for i in others] & ~known
+        return unseen
 
 
 def level_codes(levels: Sequence[str | None], texts: list[str | None]) -> Indices:
     """The index of each text among the levels; ``len(levels)`` for texts that are not there."""
     places = {level: i for i, level in enumerate(levels)}
-    return np.fromiter((places.get(text, len(places)) for text in texts), np.intp, len(texts))
+    found = map(places.get, texts, repeat(len(places)))
+    return np.fromiter(found, np.intp, len(texts))
+
+
+def checksum(text: str | None) -> float:
+    """A number that two different texts hardly ever share."""
+    return float(crc32((text or "").encode("utf-8", "surrogatepass")))
 
 
 # The encoder of a table
@@ -227,13 +268,17 @@ class Encoder:
 
     ``names`` are the names of the table's columns, or None if it had none; ``n_columns`` is their
     number. ``columns`` are the column encoders, which write side by side, and ``scaling`` is
-    applied to everything that they write.
+    applied to everything that they write. ``spelled`` are the columns of text that stand for
+    numbers or dates, ``report`` says what became of each column; both are None in models of older
+    versions.
     """
 
     names: tuple[str, ...] | None
     n_columns: int
     columns: tuple[ColumnEncoder, ...]
     scaling: Scaling
+    spelled: tuple[SpelledColumn, ...] | None = None
+    report: tuple[ColumnReport, ...] | None = None
 
     @property
     def width(self) -> int:
@@ -248,7 +293,7 @@ class Encoder:
     @property
     def names_out(self) -> tuple[str, ...]:
         """Names of the encoded columns; a table without names has columns x0, x1, …"""
-        names = self.names or tuple(f"x{j}" for j in range(self.n_columns))
+        names = self._names
         return tuple(f"{names[j]}{suffix}" for j, suffix in self._sources_and_suffixes())
 
     def _sources_and_suffixes(self) -> Iterator[tuple[int, str]]:
@@ -259,18 +304,57 @@ class Encoder:
         """The array (n, width) of a table with the training table's columns in their order."""
         table = read_table(X)
         self._check(table)
-        return self.encode(table)
+        return self.encode(table, warn=True)
 
-    def encode(self, table: Table) -> Array:
-        """The array (n, width) of a table whose columns are known to be right."""
+    def encode(self, table: Table, warn: bool = False) -> Array:
+        """The array (n, width) of a table whose columns are known to be right.
+
+        With ``warn``, rows that hold values unlike those of training are counted and reported.
+        """
+        if self.spelled:
+            table = table.spelled(self.spelled)
         out = np.empty((table.shape[0], self.width))
         begin = 0
+        unseen: dict[int, Mask] = {}
         for encoder in self.columns:
             end = begin + len(encoder.sources)
-            encoder(table, out[:, begin:end])
+            found = encoder(table, out[:, begin:end])
+            if found is not None and found.any():
+                unseen[encoder.sources[0]] = found
             begin = end
+        if warn:
+            self._warn(out, unseen)
         self.scaling(out)
         return out
+
+    def _warn(self, raw: Array, unseen: dict[int, Mask]) -> None:
+        """Say which rows hold unseen categories, or numbers (in ``raw``) far from those known."""
+        columns, low, high = self._far
+        least = np.fmin.reduce(raw, axis=0, initial=np.inf)[columns]
+        most = np.fmax.reduce(raw, axis=0, initial=-np.inf)[columns]
+        for k in np.flatnonzero((least < low) | (most > high)):
+            x = raw[:, columns[k]]
+            unseen[self.sources[columns[k]]] = (x < low[k]) | (x > high[k])
+        if unseen:
+            rows = int(np.any(list(unseen.values()), axis=0).sum())
+            named = {self._names[j]: int(unseen[j].sum()) for j in sorted(unseen)}
+            warnings.warn(UnseenValuesWarning(rows, len(raw), named), stacklevel=2)
+
+    @cached_property
+    def _far(self) -> tuple[Indices, Array, Array]:
+        """The encoded columns that are numbers of the table, and how low and high is far away."""
+        columns = np.array(list(self._number_columns()), dtype=np.intp)
+        low, high = self.scaling.low, self.scaling.high
+        if low is None or high is None:
+            # A model of an older version, which does not know.
+            return columns[:0], np.empty(0), np.empty(0)
+        margin = FAR * (high - low)
+        return columns, (low - margin)[columns], (high + margin)[columns]
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The names of the table's columns; without names they are x0, x1, …"""
+        return self.names or tuple(f"x{j}" for j in range(self.n_columns))
 
     def pull(self, X: Any, gradient: Array) -> Array:
         """The chain rule back through the encoding.
@@ -279,7 +363,7 @@ class Encoder:
         to the table's number columns. The result is (n, n_columns, d); columns of categories and of
         dates have derivatives of 0.
         """
-        table = read_table(X)
+        table = read_table(X).spelled(self.spelled or ())
         numbers = self._number_columns()
         raw = np.full((table.shape[0], self.width), np.nan)
         for k, j in numbers.items():

@@ -7,33 +7,73 @@ not vary are left out. What is learned about each column is in
 :mod:`rfrboost._tables.statistics`; :func:`fit_encoder` puts it together.
 """
 
-from dataclasses import dataclass, field
+import re
+import warnings
+from dataclasses import dataclass, field, replace
+from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from rfrboost._numerics.arrays import content_order
-from rfrboost._tables.encoder import ColumnEncoder, Encoder, Scale, level_codes, stack
+from rfrboost._numerics.arrays import content_order, frozen
+from rfrboost._tables.encoder import (
+    ColumnEncoder,
+    Encoder,
+    Scale,
+    Scaling,
+    level_codes,
+)
+from rfrboost._tables.report import ColumnReport
+from rfrboost._tables.spellings import TRUTH, SpelledColumn, recognised
 from rfrboost._tables.statistics import (
+    FEWEST_ROWS,
     MOST_INDICATORS,
+    NO_SCALE,
+    Part,
+    Range,
     common_levels,
     constant_column,
     cross_fitted,
     fit_dates,
     fit_indicators,
     fit_numbers,
+    fit_scale,
     fit_targets,
 )
 from rfrboost._tables.table import DATES, LEVELS, NOTHING, NUMBERS, Table, read_table
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array
 
 # Folds for the target encodings of training rows.
 N_FOLDS = 5
 
+# In units of the mean weight. A sum of multiples of it is exact up to 10⁸ rows.
+WEIGHT_STEP = 2.0**-26
+
+#: the value of ``categorical_features`` under which types and values say what a column holds
+FROM_DTYPE = "from_dtype"
+
+# With fewer rows than this, columns that look like ids may do so by chance.
+WORTH_A_WARNING = 30
+
+DIGIT = re.compile(r"\d")
+TRUTH_WORDS = {word for pair in TRUTH for word in pair.split()}
+
+# Names that ids have: id, customer_id, ID_NO, customerId, index, uuid.
+ID_NAME = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|index|key)($|[_\W]))|[a-z]I[dD]$")
+
+#: why a column is not used, by how many different values it has: none, one or several
+UNUSED = ("it has no values", "all its values are equal", "too few rows have the same value")
+
 
 def fit_encoder(
-    X: Any, y: Any, w: Array | None, task: str, rng: Generator
+    X: Any,
+    y: Any,
+    w: Array | None,
+    task: str,
+    rng: Generator,
+    parts: list[Part] | None = None,
+    categorical: Any = FROM_DTYPE,
 ) -> tuple[Encoder, Array]:
     """An encoder of tables like X, and X encoded by it.
 
@@ -53,36 +93,96 @@ def fit_encoder(
     task : {"regression", "classification"}
     rng : Generator
         Deals the rows to folds, by their content and not by their order.
+    parts : list of pairs of masks (n,), optional
+        Instead of folds: some of the rows, and the rows that they are target-encoded by. All rows
+        are in exactly one of the first masks.
+    categorical : "from_dtype", or names, indices or a mask of columns
+        The columns that hold categories even if their values are numbers or dates.
     """
     table = read_table(X)
+    forced = chosen_columns(categorical, table)
     y = np.asarray(y)
     if w is None or (w > 0).all():
-        return fit_present(table, encoding_targets(y, task, counts(w)), counts(w), rng)
+        Y = encoding_targets(y, task, counts(w))
+        return fit_present(table, Y, counts(w), rng, parts, forced)
     present = np.flatnonzero(w > 0)
     w = counts(w[present])
     Y = encoding_targets(y[present], task, w)
-    encoder, encoded = fit_present(table.rows(present), Y, w, rng)
+    parts = parts and [(some[present], by[present]) for some, by in parts]
+    encoder, encoded = fit_present(table.rows(present), Y, w, rng, parts, forced)
     out = encoder.encode(table)
     out[present] = encoded
     return encoder, out
 
 
+def chosen_columns(categorical: Any, table: Table) -> frozenset[int]:
+    """The indices of the columns that a user calls categorical."""
+    if isinstance(categorical, str) and categorical == FROM_DTYPE:
+        return frozenset()
+    chosen = np.asarray(categorical)
+    n_columns = table.shape[1]
+    if chosen.dtype == bool and chosen.shape == (n_columns,):
+        return frozenset(np.flatnonzero(chosen).tolist())
+    wanted = [] if chosen.size == 0 else chosen.ravel().tolist()
+    places: dict[Any, int] = {name: j for j, name in enumerate(table.names or ())}
+    places |= {j - below: j for j in range(n_columns) for below in (0, n_columns)}
+    unknown = [column for column in wanted if column not in places]
+    if chosen.ndim != 1 or chosen.dtype == bool or unknown:
+        what = repr(unknown[0]) if unknown else f"an array of shape {chosen.shape}"
+        raise ValueError(
+            f"categorical_features has {what}, which is no column of X: pass names of columns, "
+            f"their indices, a mask of {n_columns} booleans, or 'from_dtype'."
+        )
+    return frozenset(places[column] for column in wanted)
+
+
 @dataclass
 class Draft:
-    """An encoder that is being put together."""
+    """An encoder that is being put together.
+
+    ``notes`` say how a column was read, ``advice`` is what the user is warned of, and ``texts`` are
+    the columns of free text.
+    """
 
     columns: list[ColumnEncoder] = field(default_factory=list)
     scales: list[Scale] = field(default_factory=list)
+    spelled: list[SpelledColumn] = field(default_factory=list)
+    notes: dict[int, str] = field(default_factory=dict)
+    advice: list[str] = field(default_factory=list)
+    texts: set[int] = field(default_factory=set)
+    ranges: dict[int, Range] = field(default_factory=dict)
 
-    def add(self, encoder: ColumnEncoder, scales: list[Scale]) -> None:
+    def add(
+        self,
+        encoder: ColumnEncoder,
+        scales: list[Scale],
+        ranges: dict[int, Range] | None = None,
+    ) -> None:
         """Add an encoder of columns, unless it writes none, and the scales of what it writes."""
+        self.ranges |= ranges or {}
         if scales:
             self.columns.append(encoder)
             self.scales += scales
 
+    def add_text(self, table: Table, column: int, w: Array | None, rare: set[str]) -> bool:
+        """Add a column of free text if ``rare``, its texts that hardly recur, have words."""
+        # Most tables have no such column.
+        from rfrboost._tables.words import fit_text, has_words
+
+        encoder = fit_text(column, table.texts(column), w) if has_words(rare) else None
+        if encoder is None:
+            return False
+        written = np.empty((table.shape[0], len(encoder.sources)))
+        encoder(table, written)
+        self.add(encoder, [fit_scale(x, w) or NO_SCALE for x in written.T])
+        self.texts.add(column)
+        return True
+
     def finished(self, table: Table) -> Encoder:
         """The encoder of everything that was added."""
-        return Encoder(table.names, table.shape[1], tuple(self.columns), stack(self.scales))
+        columns = tuple(self.columns)
+        scaling = stack(self.scales)
+        return Encoder(table.names, table.shape[1], columns, scaling, tuple(self.spelled))
 
 
 class Targets(NamedTuple):
@@ -92,40 +192,143 @@ class Targets(NamedTuple):
     suffixes: tuple[str, ...]
 
 
-def fit_present(table: Table, Y: Targets, w: Array | None, rng: Generator) -> tuple[Encoder, Array]:
-    """The encoder and the encoded table, where all weights are positive."""
-    of_kind = columns_by_kind(table)
+def fit_present(
+    table: Table,
+    Y: Targets,
+    w: Array | None,
+    rng: Generator,
+    parts: list[Part] | None,
+    forced: frozenset[int],
+) -> tuple[Encoder, Array]:
+    """The encoder and the encoded table, where all weights are positive.
+
+    ``forced`` are the columns that hold categories because the user says so.
+    """
     draft = Draft()
-    draft.add(*fit_numbers(table, of_kind[NUMBERS], w))
-    for j in of_kind[DATES]:
+    kinds = column_kinds(table, forced, draft)
+    if draft.spelled:
+        table = table.spelled(draft.spelled)
+    draft.add(*fit_numbers(table, [j for j, kind in kinds.items() if kind == NUMBERS], w))
+    for j in (j for j, kind in kinds.items() if kind == DATES):
         draft.add(*fit_dates(table, j, w))
     many: dict[int, list[str | None]] = {}
-    for j in of_kind[LEVELS]:
-        texts = table.texts(j)
-        levels = common_levels(texts, w)
-        if len(levels) > MOST_INDICATORS:
-            many[j] = levels
-        else:
-            draft.add(*fit_indicators(j, texts, levels, w))
-    if not (draft.columns or many):
+    for j in (j for j, kind in kinds.items() if kind == LEVELS):
+        many |= fit_levels(draft, table, j, w, j in forced)
+    varies = bool(draft.columns or many)
+    if not varies:
         # A model needs at least one column.
         draft.add(*constant_column())
     encoder = draft.finished(table)
     encoded = encoder.encode(table)
-    return add_targets(draft, table, many, encoded, Y, w, rng) if many else (encoder, encoded)
+    if many:
+        encoder, encoded = add_targets(draft, table, many, encoded, Y, w, rng, parts)
+    used = set(encoder.sources) if varies else set()
+    report = tuple(described(table, j, kind, j in used, draft) for j, kind in kinds.items())
+    if draft.advice:
+        warnings.warn(" ".join(draft.advice), stacklevel=2)
+    return replace(encoder, report=report), encoded
 
 
-def columns_by_kind(table: Table) -> dict[str, list[int]]:
-    """The numbers of the columns of every kind."""
-    found: dict[str, list[int]] = {NUMBERS: [], DATES: [], LEVELS: [], NOTHING: []}
+def column_kinds(table: Table, forced: frozenset[int], draft: Draft) -> dict[int, str]:
+    """The kind of every column, after its values as people write them have been recognised."""
+    kinds = {}
     for j in range(table.shape[1]):
-        found[table.column(j).kind].append(j)
-    return found
+        column = table.column(j)
+        kinds[j] = column.kind
+        if j in forced:
+            kinds[j] = NOTHING if column.kind == NOTHING else LEVELS
+            draft.notes[j] = "categories as requested"
+        elif column.kind == LEVELS and not column.declared:
+            texts = column.texts()
+            spelling, advice = recognised(texts) if may_be_spelled(texts) else (None, "")
+            if spelling is not None:
+                draft.spelled.append(SpelledColumn(j, spelling))
+                draft.notes[j] = f"{spelling.what} written as text"
+                kinds[j] = DATES if spelling.what == DATES else NUMBERS
+            if advice:
+                draft.advice.append(f"{column.label} {advice}")
+    return kinds
+
+
+def may_be_spelled(texts: list[str | None]) -> bool:
+    """Whether a column of text can hold numbers, dates or truth values; most hold words only."""
+    present = {text.strip().lower() for text in texts if text is not None}
+    return present <= TRUTH_WORDS or any(map(DIGIT.search, present))
+
+
+def fit_levels(
+    draft: Draft, table: Table, column: int, w: Array | None, forced: bool
+) -> dict[int, list[str | None]]:
+    """Add a column of text or categories, unless it has many levels: these are returned."""
+    texts = table.texts(column)
+    levels = common_levels(texts, w)
+    recurring = set(levels)
+    rare = {text for text in texts if text is not None and text not in recurring}
+    mostly_rare = 2 * sum(text in rare for text in texts) > len(texts) - texts.count(None)
+    if not forced and mostly_rare and draft.add_text(table, column, w, rare):
+        return {}
+    if len(levels) > MOST_INDICATORS:
+        return {column: levels}
+    encoder, scales = fit_indicators(column, texts, levels, w)
+    draft.add(encoder, scales)
+    if not scales and len(texts) >= WORTH_A_WARNING and len(rare) > 1:
+        draft.advice.append(
+            f"{table.label(column)} is not used: its values have fewer than {FEWEST_ROWS} rows "
+            "each, as those of an id. Drop it, or make columns of what is in it."
+        )
+    return {}
+
+
+def stack(scales: list[Scale]) -> Scaling:
+    """One scaling of all columns."""
+    table = np.array(scales, dtype=float).reshape(-1, len(Scale._fields))
+    return Scaling(*(frozen(column) for column in table.T))
+
+
+# What is said about columns
+
+
+def described(table: Table, j: int, kind: str, used: bool, draft: Draft) -> ColumnReport:
+    """What the fit has found in a column."""
+    name = f"x{j}" if table.names is None else table.names[j]
+    note = draft.notes.get(j, "")
+    if kind == LEVELS:
+        texts = table.texts(j)
+        levels = len({text for text in texts if text is not None})
+        what = "text" if j in draft.texts else "categories"
+        why = note if used else UNUSED[min(levels, 2)]
+        return ColumnReport(name, what, texts.count(None), levels, None, None, used, why)
+    missing, low, high = draft.ranges.get(j, Range(table.shape[0], np.nan, np.nan))
+    if np.isnan(low):
+        return ColumnReport(name, kind, missing, None, None, None, used, note or UNUSED[0])
+    why = note if used else UNUSED[1]
+    if kind == DATES:
+        first, last = (str(np.datetime64(round(end), "s")) for end in (low, high))
+        return ColumnReport(name, kind, missing, None, first, last, used, why)
+    if not note and used and ID_NAME.search(name) and is_id(table, j):
+        why = "looks like an id: it is different in every row"
+        draft.advice.append(
+            f"{table.label(j)} {why}. It is used as a number; drop it if it only names rows."
+        )
+    return ColumnReport(name, kind, missing, None, low, high, used, why)
+
+
+def is_id(table: Table, j: int) -> bool:
+    """Whether a column of numbers has another whole number in every row."""
+    x = table.number(j)
+    whole = bool((x == np.floor(x)).all())
+    return whole and len(x) >= WORTH_A_WARNING and len(np.unique(x)) == len(x)
 
 
 def counts(w: Array | None) -> Array | None:
-    """Weights as numbers of rows: whole numbers unchanged, others divided by their mean."""
-    return w if w is None or (w == np.floor(w)).all() else w / w.mean()
+    """Weights as numbers of rows: whole numbers unchanged, others divided by their mean.
+
+    The latter are rounded to multiples of WEIGHT_STEP, whose sums are exact in every order of rows.
+    """
+    if w is None or (w == np.floor(w)).all():
+        return w
+    steps = np.round(w / (fsum(w) / len(w)) / WEIGHT_STEP)
+    return np.maximum(steps, 1.0) * WEIGHT_STEP
 
 
 # Target encodings of columns with many levels
@@ -139,30 +342,37 @@ def add_targets(
     Y: Targets,
     w: Array | None,
     rng: Generator,
+    parts: list[Part] | None,
 ) -> tuple[Encoder, Array]:
     """Add target encodings of columns with many levels.
 
     ``many`` has these columns and their levels, ``encoded`` (n, D) the other columns encoded.
     """
     codes = {j: level_codes(levels, table.texts(j)) for j, levels in many.items()}
-    folds = dealt(
-        np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())]), Y.values, rng
-    )
-    parts = [encoded]
+    content = np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())])
+    # In an order that content decides, sums over rows are the same to the bit in every order.
+    order = content_order(content, Y.values, rng)
+    values = Y.values[order]
+    weights = None if w is None else w[order]
+    given = parts is not None
+    parts = dealt(len(order)) if parts is None else [(a[order], b[order]) for a, b in parts]
+    columns = [encoded]
     for j, levels in many.items():
-        encoder, scales = fit_targets(j, levels, codes[j], Y.values, Y.suffixes, w)
+        own = codes[j][order]
+        texts = table.texts(j)
+        encoder, scales = fit_targets(j, texts, levels, own, values, Y.suffixes, weights)
         draft.add(encoder, scales)
-        part = cross_fitted(codes[j], len(levels), Y.values, w, folds)
-        stack(scales)(part)
-        parts.append(part)
-    return draft.finished(table), np.hstack(parts)
+        column = np.empty_like(values)
+        column[order] = cross_fitted(own, len(levels), values, weights, parts, given)
+        stack(scales)(column)
+        columns.append(column)
+    return draft.finished(table), np.hstack(columns)
 
 
-def dealt(x: Array, Y: Array, rng: Generator) -> Indices:
-    """The fold of every row; neighbours in the order of content are in different folds."""
-    folds = np.empty(len(x), dtype=np.intp)
-    folds[content_order(x, Y, rng)] = np.arange(len(x)) % N_FOLDS
-    return folds
+def dealt(n: int) -> list[Part]:
+    """Each fold of n rows, and all others; neighbours are in different folds."""
+    folds = np.arange(n) % N_FOLDS
+    return [(folds == fold, folds != fold) for fold in np.unique(folds)]
 
 
 def encoding_targets(y: np.ndarray, task: str, w: Array | None) -> Targets:

@@ -1,7 +1,7 @@
 """What is learned about each column from training rows: scales, levels and target encodings.
 
 Functions named ``fit_…`` return the encoder of some columns and the scale of every column that it
-writes; :mod:`rfrboost._tables.fit` puts these together.
+writes, and of numbers and dates also their range; :mod:`rfrboost._tables.fit` puts these together.
 
 Every statistic counts a row of weight 2 as two equal rows, and does not depend on the order of
 rows. Weights are None (all one) or positive numbers (n,).
@@ -14,11 +14,14 @@ The best linear prediction of a level's mean is then
     (Σ w·y + σ²/τ² · overall mean) / (Σ w + σ²/τ²).
 
 Training rows must not see their own target in it. They are dealt to folds, and each is encoded by
-what was fitted on the other folds (:func:`cross_fitted`). scikit-learn's ``TargetEncoder`` does the
+what was fitted on the other folds, or on such rows as the user's own folds allow
+(:func:`cross_fitted`). scikit-learn's ``TargetEncoder`` does the
 same, but cannot weight rows.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,34 +33,43 @@ from rfrboost._tables.encoder import (
     LevelColumn,
     NumberColumns,
     Scale,
+    checksum,
     date_part,
     level_codes,
     within_margin,
 )
 from rfrboost._tables.table import Table
-from rfrboost._typing import Array, Indices
+from rfrboost._typing import Array, Indices, Mask
 
 #: the encoder of some columns, and the scale of every column that it writes
 Fitted = tuple[ColumnEncoder, list[Scale]]
 
+
+class Range(NamedTuple):
+    """How many values of a column are missing, and its least and largest value, NaN if it has
+    none; dates are in seconds."""
+
+    missing: int
+    low: float
+    high: float
+
+
+#: some rows to be target-encoded, and the rows that they are encoded by: masks (n,)
+Part = tuple[Mask, Mask]
+
 #: the scale of a column that does not vary: it becomes zeros
-NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0)
+NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
 
 # The quantiles between which the bulk of a column lies; its width is the unit of the scale.
 LOWER = 0.05
 UPPER = 0.95
 
+# How far beyond the last training date a trend goes on, as a share of the time that the training
+# dates span. What is predicted is often later than what was seen.
+AHEAD = 0.25
+
 # The smallest spread that a column is divided by, so that rare events are not magnified too much.
 LEAST_SPREAD = 0.2
-
-# How columns that a user has standardised are recognised: NEARLY_ALL of them have a mean of at most
-# CENTRED deviations, and none has an absolute value above FAR_OUT.
-CENTRED = 0.4
-NEARLY_ALL = 0.9
-FAR_OUT = 10.0
-
-# The width of a scale that changes nothing. Dividing and multiplying by a power of two is exact.
-UNTOUCHED = 2.0**20
 
 # Up to this number of levels, each gets an indicator column. Indicators can interact with other
 # columns, but too many of them hide those columns; measured on benchmark tables, ten did best for
@@ -67,6 +79,9 @@ MOST_INDICATORS = 10
 # Levels with a total weight below this many rows are too rare to tell apart.
 FEWEST_ROWS = 3
 
+# Rare levels whose checksums are kept, to tell them from unseen ones at prediction.
+MOST_RARE = 100_000
+
 # The name of the indicator of missing values among levels.
 MISSING = "(missing)"
 
@@ -74,38 +89,55 @@ MISSING = "(missing)"
 # Numbers and dates
 
 
-def fit_numbers(table: Table, columns: Sequence[int], w: Array | None) -> Fitted:
+def fit_numbers(
+    table: Table, columns: Sequence[int], w: Array | None
+) -> tuple[ColumnEncoder, list[Scale], dict[int, Range]]:
     """Columns of numbers and indicators of their missing values.
 
-    The numbers are scaled, unless the user has standardised them already.
+    The numbers are always scaled, so that a column's unit never matters.
     """
     scales: dict[int, Scale] = {}
     indicated: dict[bytes, tuple[int, Scale]] = {}
-    sizes = []
+    ranges = {}
     for j in columns:
         x = table.number(j)
+        ranges[j] = range_of(x)
         scale = fit_scale(x, w)
         if scale is not None:
             scales[j] = scale
-            sizes.append(size_of(x, w))
         missing = np.isnan(x)
         if worth_indicating(missing, w):
             # Columns with missing values in the same rows share one indicator.
             indicated.setdefault(missing.tobytes(), (j, missing_scale(missing, w)))
-    if is_standardised(sizes):
-        scales = {j: unchanged(scale.fill) for j, scale in scales.items()}
     encoder = NumberColumns(tuple(scales), tuple(j for j, _ in indicated.values()))
-    return encoder, [*scales.values(), *(scale for _, scale in indicated.values())]
+    return encoder, [*scales.values(), *(scale for _, scale in indicated.values())], ranges
 
 
-def fit_dates(table: Table, column: int, w: Array | None) -> Fitted:
+def fit_dates(
+    table: Table, column: int, w: Array | None
+) -> tuple[ColumnEncoder, list[Scale], dict[int, Range]]:
     """The parts of a date that vary, and an indicator of missing dates."""
     seconds = table.seconds(column)
     fitted = {part: fit_scale(date_part(seconds, part), w) for part in DATE_PARTS}
     scales = {part: scale for part, scale in fitted.items() if scale is not None}
+    if "time" in scales:
+        scales["time"] = ahead(scales["time"])
     missing = np.isnan(seconds)
     indicated = [missing_scale(missing, w)] if worth_indicating(missing, w) else []
-    return DateColumn(column, tuple(scales), bool(indicated)), [*scales.values(), *indicated]
+    encoder = DateColumn(column, tuple(scales), bool(indicated))
+    return encoder, [*scales.values(), *indicated], {column: range_of(seconds)}
+
+
+def range_of(x: Array) -> Range:
+    """What is known of a column (n,), NaN where missing."""
+    low, high = np.fmin.reduce(x), np.fmax.reduce(x)
+    return Range(int(np.count_nonzero(np.isnan(x))), float(low), float(high))
+
+
+def ahead(time: Scale) -> Scale:
+    """The scale of a time whose trend goes on for a while, before and after the training dates."""
+    more = AHEAD * (time.high - time.low)
+    return time._replace(low=time.low - more, high=time.high + more)
 
 
 def worth_indicating(missing: np.ndarray, w: Array | None) -> bool:
@@ -132,39 +164,14 @@ def fit_scale(x: Array, w: Array | None) -> Scale | None:
     mean = float(np.average(t, weights=w))
     spread = float(np.sqrt(np.average((t - mean) ** 2, weights=w)))
     median = sum(quantile(x, w, 0.5)) / 2
-    return Scale(median, start, stop - start, mean, 1 / max(spread, LEAST_SPREAD))
+    gain = 1 / max(spread, LEAST_SPREAD)
+    return Scale(median, start, stop - start, mean, gain, float(x[0]), float(x[-1]))
 
 
 def indicator_scale(share: float) -> Scale:
     """What :func:`fit_scale` gives for a column that is 1 in this share of rows and 0 elsewhere."""
-    return Scale(0.0, 0.0, 1.0, share, 1 / max(float(np.sqrt(share * (1 - share))), LEAST_SPREAD))
-
-
-def unchanged(fill: float) -> Scale:
-    """A scale that fills missing values and otherwise keeps every bit, up to UNTOUCHED / 2."""
-    return Scale(fill, 0.0, UNTOUCHED, 0.0, UNTOUCHED)
-
-
-def size_of(x: Array, w: Array | None) -> tuple[float, float, float]:
-    """A column's mean, standard deviation and largest absolute value, without missing values."""
-    x, w = in_order(x, w)
-    largest = float(max(-x[0], x[-1]))
-    mean = float(np.average(x / largest, weights=w))
-    deviation = float(np.sqrt(np.average((x / largest - mean) ** 2, weights=w)))
-    return mean * largest, deviation * largest, largest
-
-
-def is_standardised(sizes: list[tuple[float, float, float]]) -> bool:
-    """Whether columns, each described by :func:`size_of`, have been standardised already.
-
-    Nearly all of them are centred, and the largest deviation is about one. Rare indicators and
-    clipped columns have smaller deviations, which the user has chosen.
-    """
-    if not sizes:
-        return False
-    mean, deviation, largest = np.array(sizes).T
-    centred = np.mean(np.abs(mean) <= CENTRED * deviation) >= NEARLY_ALL
-    return bool(centred and largest.max() <= FAR_OUT and 0.5 <= deviation.max() <= 1.5)
+    gain = 1 / max(float(np.sqrt(share * (1 - share))), LEAST_SPREAD)
+    return Scale(0.0, 0.0, 1.0, share, gain, 0.0, 1.0)
 
 
 def in_order(x: Array, w: Array | None) -> tuple[Array, Array]:
@@ -212,26 +219,35 @@ def quantile(x: Array, w: Array, level: float) -> tuple[float, float]:
 
 def fit_indicators(
     column: int, texts: list[str | None], levels: list[str | None], w: Array | None
-) -> Fitted:
+) -> tuple[LevelColumn, list[Scale]]:
     """Indicator columns of a category with few levels."""
     weight = np.bincount(level_codes(levels, texts), w, minlength=len(levels) + 1).astype(float)
-    encoder = indicators(column, levels, weight)
+    encoder = replace(indicators(column, levels, weight), rare=rare_levels(texts, levels))
     shares = weight[: len(encoder.values)] @ encoder.values / weight.sum()
     return encoder, [indicator_scale(float(share)) for share in shares]
 
 
 def fit_targets(
     column: int,
+    texts: list[str | None],
     levels: list[str | None],
     codes: Indices,
     Y: Array,
     suffixes: tuple[str, ...],
     w: Array | None,
-) -> Fitted:
+) -> tuple[LevelColumn, list[Scale]]:
     """Target encodings of a category with many levels."""
     values = frozen(target_means(codes, len(levels), Y, w))
     scales = [fit_scale(values[codes, i], w) or NO_SCALE for i in range(len(suffixes))]
-    return LevelColumn(column, tuple(levels), values, suffixes), scales
+    return LevelColumn(column, tuple(levels), values, suffixes, rare_levels(texts, levels)), scales
+
+
+def rare_levels(texts: list[str | None], levels: list[str | None]) -> Array | None:
+    """The checksums of the texts that are not among the levels, sorted; None if there are many."""
+    rare = set(texts) - {*levels, None}
+    if len(rare) > MOST_RARE:
+        return None
+    return frozen(np.sort(np.array([checksum(text) for text in rare], dtype=float)))
 
 
 def constant_column() -> Fitted:
@@ -241,8 +257,8 @@ def constant_column() -> Fitted:
 
 def common_levels(texts: list[str | None], w: Array | None) -> list[str | None]:
     """The levels that are not rare, in alphabetical order; None, for missing values, is first."""
-    codes: dict[str | None, int] = {}
-    coded = np.fromiter((codes.setdefault(t, len(codes)) for t in texts), np.intp, len(texts))
+    codes = {level: i for i, level in enumerate(dict.fromkeys(texts))}
+    coded = np.fromiter(map(codes.__getitem__, texts), np.intp, len(texts))
     weight = np.bincount(coded, w, minlength=len(codes))
     common = [level for level, i in codes.items() if weight[i] >= FEWEST_ROWS]
     return sorted(common, key=lambda level: (level is not None, level or ""))
@@ -309,12 +325,20 @@ def variances(codes: Indices, Y: Array, w: Array, W: Array, means: Array) -> tup
     return noise, effect
 
 
-def cross_fitted(codes: Indices, n_levels: int, Y: Array, w: Array | None, folds: Indices) -> Array:
-    """The target encoding (n, k) of training rows, each fitted on the folds that it is not in."""
-    encoded = np.empty_like(Y)
-    for fold in np.unique(folds):
-        held = folds == fold
-        rest = ~held
-        means = target_means(codes[rest], n_levels, Y[rest], None if w is None else w[rest])
-        encoded[held] = means[codes[held]]
+def cross_fitted(
+    codes: Indices, n_levels: int, Y: Array, w: Array | None, parts: list[Part], aligned: bool
+) -> Array:
+    """The target encoding (n, k) of training rows, those of each part fitted on rows outside it.
+
+    Where there are none of these, rows are encoded by the mean of all rows. If ``aligned``, a level
+    that is not seen outside a part is encoded by that mean too: where parts are few and levels are
+    in one part each, as groups are, the mean of the others would tell that of the part.
+    """
+    overall = np.average(Y, axis=0, weights=w)
+    encoded = np.tile(overall, (len(Y), 1))
+    for held, rest in parts:
+        if rest.any():
+            means = target_means(codes[rest], n_levels, Y[rest], None if w is None else w[rest])
+            shift = overall - means[-1] if aligned else 0.0
+            encoded[held] = means[codes[held]] + shift
     return encoded

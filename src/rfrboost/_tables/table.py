@@ -2,15 +2,16 @@
 
 A column holds *numbers*, *dates*, *levels* (text or categories) or *nothing* (missing values only).
 Its kind follows from its type or, where the type says nothing (objects), from its cells. A
-categorical type always means levels, even of whole numbers; text is never read as numbers. None,
-NaN, NaT and NA are missing values everywhere.
+categorical type always means levels, even of whole numbers. Text means levels unless a fit has
+found how numbers or dates are spelled in it (:mod:`rfrboost._tables.spellings`). None, NaN, NaT and
+NA are missing values everywhere.
 
 :func:`read_table` accepts whatever a user passes as X and gives a :class:`Table`, whose columns are
 read when they are asked for. What is learned from the columns is in :mod:`rfrboost._tables.fit`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date
 from decimal import Decimal
 from functools import singledispatch
@@ -21,6 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from rfrboost._numerics.sizes import BATCH_ROWS, LARGEST_INPUT
+from rfrboost._tables.spellings import SpelledColumn, Spelling
 from rfrboost._typing import Array, Indices
 
 #: the kinds of columns; a column without any value fits every kind
@@ -84,6 +86,8 @@ class Column:
     cells: np.ndarray
     kind: str
     label: str
+    #: whether the column's type says that it holds categories
+    declared: bool = False
 
     def numbers(self) -> Array:
         """The column as numbers (n,); NaN for missing values."""
@@ -130,6 +134,22 @@ class Column:
         known = {cell: None if is_missing(cell) else text(cell) for cell in distinct}
         return [known[cell] for cell in cells]
 
+    def spelled(self, spelling: Spelling) -> "Column":
+        """A column of text as the numbers or dates that are written in it."""
+        try:
+            numbers = spelling.numbers(self.texts())
+        except ValueError as error:
+            raise ValueError(
+                f"{self.label} held {spelling.what} written as text in fit, and holds "
+                f"{str(error)!r} now: write it in the same way, or leave it out."
+            ) from error
+        if spelling.what != DATES:
+            return Column(numbers, NUMBERS, self.label)
+        known = ~np.isnan(numbers)
+        dates = np.full(len(numbers), np.datetime64("NaT", "us"))
+        dates[known] = np.round(numbers[known] * 1e6).astype(np.int64).astype("datetime64[us]")
+        return Column(dates, DATES, self.label)
+
     def _check(self, kind: str) -> None:
         """Refuse a column of another kind than the one in fit."""
         if self.kind not in (kind, NOTHING):
@@ -154,7 +174,8 @@ def read_column(cells: Any, label: str) -> Column:
         # One unit for all, or equal dates would differ as text.
         values = in_microseconds(values, label)
     kind = kind_of_cells(values, label) if values.dtype == object else kind_of(values, label)
-    return Column(values, LEVELS if categorical and kind != NOTHING else kind, label)
+    categorical = categorical and kind != NOTHING
+    return Column(values, LEVELS if categorical else kind, label, categorical)
 
 
 def kind_of(values: np.ndarray, label: str) -> str:
@@ -170,13 +191,25 @@ def kind_of(values: np.ndarray, label: str) -> str:
 def kind_of_cells(cells: np.ndarray, label: str) -> str:
     """The kind that all cells have in common; levels if they differ, compared as text."""
     kinds = set()
-    for cell_type in set(map(type, cells[~missing(cells)])):
+    for cell_type in set(map(type, cells)):
+        if holds_nothing(cells, cell_type):
+            continue
         kind = next((k for k, bases in CELL_KINDS.items() if issubclass(cell_type, bases)), None)
         kind = kind or NAMED_KINDS.get(cell_type.__name__)
         if kind is None:
             raise TypeError(f"{label} holds a {cell_type.__name__}; {WANTED}.")
         kinds.add(kind)
     return next(iter(kinds), NOTHING) if len(kinds) < 2 else LEVELS
+
+
+def holds_nothing(cells: np.ndarray, cell_type: type) -> bool:
+    """Whether all cells of this type are missing values.
+
+    Most types say so by themselves, so that not every cell has to be looked at.
+    """
+    if not issubclass(cell_type, (*MAY_BE_NAN, Decimal)):
+        return cell_type.__name__ in MISSING_TYPES
+    return all(is_missing(cell) for cell in cells if type(cell) is cell_type)
 
 
 def missing(cells: np.ndarray) -> np.ndarray:
@@ -269,12 +302,14 @@ class Table:
     ``shape`` is (rows, columns) and ``cells(j)`` gives the cells of column j. ``names`` are those
     of a data frame whose column names are all text, as in scikit-learn, else None. ``array`` is the
     whole table if it is an array of numbers, which is then copied without reading columns.
+    ``known`` are columns of text that have been read as something else, by their index.
     """
 
     shape: tuple[int, int]
     cells: Callable[[int], Any]
     names: tuple[str, ...] | None = None
     array: Array | None = None
+    known: Mapping[int, Column] = field(default_factory=dict)
 
     def label(self, j: int) -> str:
         """The name of a column in error messages."""
@@ -282,7 +317,13 @@ class Table:
 
     def column(self, j: int) -> Column:
         """One column, of any kind."""
-        return read_column(self.cells(j), self.label(j))
+        return self.known[j] if j in self.known else read_column(self.cells(j), self.label(j))
+
+    def spelled(self, columns: Sequence[SpelledColumn]) -> "Table":
+        """The table with some columns of text read as what is written in them."""
+        read = {s.column: (self.column(s.column), s.spelling) for s in columns}
+        text = {j: column.spelled(s) for j, (column, s) in read.items() if column.kind == LEVELS}
+        return replace(self, known={**self.known, **text}) if text else self
 
     def number(self, j: int) -> Array:
         """One column of numbers (n,), NaN for missing values; infinite values are refused."""

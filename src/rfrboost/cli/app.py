@@ -23,7 +23,7 @@ from rfrboost.cli.options import (
 )
 from rfrboost.cli.request import LossName, Roles, Settings, Source
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -195,6 +195,10 @@ def evaluate(
         int,
         typer.Option(metavar="NUMBER", min=2, max=100, help="Number of cross-validation folds."),
     ] = 5,
+    plots: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Write figures of scores, errors and importances."),
+    ] = None,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
     separator: SeparatorOption = None,
@@ -211,6 +215,7 @@ def evaluate(
     ```
     rfrboost evaluate houses.csv --target price
     rfrboost evaluate wine.csv --target quality --task regression --folds 10 --out scores.csv
+    rfrboost evaluate houses.csv --target price --plots figures
     ```
     """
     from rfrboost.cli.evaluate import evaluate as run
@@ -221,6 +226,7 @@ def evaluate(
         out,
         folds,
         Settings(seed, max_seconds),
+        plots,
     )
 
 
@@ -239,19 +245,61 @@ def explain(
 ) -> None:
     """Show how much every column matters to a model's predictions for a table.
 
-    The effect of a column is the share of the variance of the predictions that depends on it,
-    measured by shuffling the column. No target values are needed.
+    A column's share says how much shuffling it changes the predictions, of the sum over all
+    columns. No target values are needed.
 
     **Examples**
 
     ```
     rfrboost explain houses.rfrboost houses.csv
-    rfrboost explain houses.rfrboost houses.csv --out effects.csv
+    rfrboost explain houses.rfrboost houses.csv --out shares.csv
     ```
     """
     from rfrboost.cli.explain import explain as run
 
     run(model, Source(table, separator, decimal), out, rows, seed, protect_formulas)
+
+
+@app.command()
+def report(
+    model: ModelArgument,
+    table: TableArgument,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="COLUMN",
+            help="Column to predict (default: the only one that is not an input of the model).",
+        ),
+    ] = None,
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")
+    ] = "report.html",
+    folds: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", min=2, max=100, help="Number of cross-validation folds."),
+    ] = 5,
+    seed: SeedOption = 0,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+) -> None:
+    """Write one page that answers what one may ask about a model.
+
+    Scores beside boosted trees and a linear model, errors or calibration, coverage of intervals,
+    importances, partial dependence, the worst predicted rows, the columns, and how the model was
+    made. The page is a single file that needs no network; it shows some rows of the table. For
+    scores and errors the model's settings are fitted again without the rows of each fold.
+
+    **Example**
+
+    ```
+    rfrboost report houses.rfrboost houses.csv --target price --out report.html
+    ```
+    """
+    from rfrboost.cli.report import report as run
+
+    run(model, Source(table, separator, decimal), target, out, folds, seed)
 
 
 @app.command()

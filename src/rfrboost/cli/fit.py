@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -15,6 +16,7 @@ from rfrboost.cli.console import (
     printable,
     say,
 )
+from rfrboost.cli.notices import say_columns, warnings_said
 from rfrboost.cli.output import named, refuse_overwriting
 from rfrboost.cli.request import STANDARD, Roles, Settings, Source, Task
 from rfrboost.cli.training import default_model, estimator_for, read_training
@@ -34,9 +36,14 @@ def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> Non
     say(f"Fitting {training.size}.")
     began = time.monotonic()
     model = estimator_for(training.target.task, settings, on_terminal())
-    with line_cleared(), heartbeat(lambda seconds: f"Fitting: {duration(seconds)}."):
+    with (
+        warnings_said(),
+        line_cleared(),
+        heartbeat(lambda seconds: f"Fitting: {duration(seconds)}."),
+    ):
         model.fit(training.frame, training.target.labels, training.weights)
     seconds = time.monotonic() - began
+    say_columns([asdict(column) for column in model.column_report_])
     if training.target.is_constant:
         say(
             f"Every value of {printable(roles.target)!r} is the same: the model predicts it always."

@@ -6,6 +6,7 @@ from typing import Any
 
 from rfrboost import ModelFileError, file_info
 from rfrboost.cli.console import CommandError, counted, listed, printable
+from rfrboost.cli.notices import described_column
 from rfrboost.cli.signature import DATES, NUMBERS, TEXT, read_signature
 
 # The defaults of the estimators' parameters. They are repeated here because importing the
@@ -30,6 +31,7 @@ BOOSTED: dict[str, Any] = {
     "normalize": False,
     "metric": "auto",
     "preprocess": "auto",
+    "categorical_features": "from_dtype",
     "n_bags": 5,
     "max_seconds": None,
     "sample_splitting": False,
@@ -54,6 +56,8 @@ DEFAULTS = {
     "RFNNRegressor": SHALLOW,
     "RFNNClassifier": SHALLOW,
 }
+# Columns that are described one by one.
+MOST_COLUMNS = 100
 #: adjectives for what columns held in fit
 ADJECTIVES = {NUMBERS: "numeric", DATES: "date", TEXT: "categorical"}
 
@@ -85,6 +89,9 @@ def described(model: str) -> dict[str, str]:
         "columns": columns(model),
     }
     fitted = found["fitted"]
+    # Models of older versions have no report.
+    for column in ((fitted.get("encoder") or {}).get("report") or [])[:MOST_COLUMNS]:
+        lines[f"  {printable(column['name'])}"] = described_column(column)
     if "classes" in fitted:
         labels = [str(label) for label in fitted["classes"]["values"]]
         lines["classes"] = f"{len(labels):,}: {listed(labels, 20)}"

@@ -20,6 +20,7 @@ from rfrboost.cli.console import (
     progress,
     say,
 )
+from rfrboost.cli.notices import Unseen
 from rfrboost.cli.output import Columns, refuse_overwriting, table_writer
 from rfrboost.cli.reading.columns import prediction_frame
 from rfrboost.cli.reading.tables import OpenTable, open_table
@@ -48,6 +49,7 @@ def predict(
     signature = read_signature(model)
     began = time.monotonic()
     rows = 0
+    unseen = Unseen()
     with open_table(table) as opened:
         columns = signature.columns(opened.columns, opened.name)
         check_ids(ids, opened)
@@ -62,12 +64,17 @@ def predict(
         ):
             for block in opened.blocks(columns, ids):
                 frame = prediction_frame(block.select(range(len(columns))), held, rows)
-                write(beside(kept(block, len(columns), ids), answer(frame)))
+                with unseen.counting():
+                    predicted = answer(frame)
+                write(beside(kept(block, len(columns), ids), predicted))
                 rows += block.num_rows
                 advance(block.num_rows)
             if not rows:
                 none = {name: np.empty(0, dtype=object) for name in ids}
-                write(beside(none, no_rows(answer, columns, held)))
+                with Unseen().counting():
+                    predicted = no_rows(answer, columns, held)
+                write(beside(none, predicted))
+    unseen.say(rows)
     say(f"Predicted {counted(rows, 'row')} in {duration(time.monotonic() - began)}.")
 
 

@@ -12,7 +12,12 @@ NUMBERS = "numbers"
 DATES = "dates"
 TEXT = "text"
 #: what a column held in fit, by the kind of its encoder in the file
-KINDS = {"NumberColumns": NUMBERS, "DateColumn": DATES, "LevelColumn": TEXT}
+KINDS = {
+    "NumberColumns": NUMBERS,
+    "DateColumn": DATES,
+    "LevelColumn": TEXT,
+    "TextColumn": TEXT,
+}
 
 
 @dataclass(frozen=True)
@@ -78,4 +83,6 @@ def read_signature(path: str) -> Signature:
         numbers = [*part.get("columns", []), *([part["column"]] if "column" in part else [])]
         levels = frozenset(level for level in part.get("levels", []) if level is not None)
         held.update(dict.fromkeys(numbers, Held(KINDS[part["kind"]], levels)))
+    # Numbers and dates that the model reads from text come to it as text.
+    held.update({part["column"]: Held(TEXT) for part in encoder.get("spelled") or []})
     return Signature(n_columns, names, held)

@@ -10,27 +10,47 @@ categories. Of shap's explainers, ``KernelExplainer(model.predict, X)`` takes an
 ``Exact`` and ``Permutation`` take ``model.predict`` and tables of numbers.
 """
 
+from rfrboost.inspection._attribution import Attribution, attribute
 from rfrboost.inspection._calibration import (
     CalibrationDisplay,
     expected_calibration_error,
     plot_calibration,
 )
+from rfrboost.inspection._dependence import (
+    DependenceDisplay,
+    InteractionsDisplay,
+    interactions,
+    plot_dependence,
+    plot_interactions,
+)
 from rfrboost.inspection._importances import ImportancesDisplay, importances, plot_importances
 from rfrboost.inspection._learning_curve import LearningCurveDisplay, plot_learning_curve
+from rfrboost.inspection._page import report
 from rfrboost.inspection._representation import RepresentationDisplay, plot_representation
 from rfrboost.inspection._residuals import ResidualsDisplay, plot_residuals
+from rfrboost.inspection._threshold import Threshold, best_threshold
 
 __all__ = [
+    "Attribution",
     "CalibrationDisplay",
+    "DependenceDisplay",
     "ImportancesDisplay",
+    "InteractionsDisplay",
     "LearningCurveDisplay",
     "RepresentationDisplay",
     "ResidualsDisplay",
+    "Threshold",
+    "attribute",
+    "best_threshold",
     "expected_calibration_error",
     "importances",
+    "interactions",
     "plot_calibration",
+    "plot_dependence",
     "plot_importances",
+    "plot_interactions",
     "plot_learning_curve",
     "plot_representation",
     "plot_residuals",
+    "report",
 ]

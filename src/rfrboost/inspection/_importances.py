@@ -1,39 +1,45 @@
 """Importances by column of the table, and their bar chart.
 
-An automatic fit has ``feature_importances_``. For a single network the same formula is applied to
-input gradients at given rows. Gradients are local: a steep step in a narrow range can outweigh a
-column that matters everywhere. Check with ``sklearn.inspection.permutation_importance``.
+A column's share says how much predictions change when the column is shuffled, in comparison with
+the other columns (:mod:`rfrboost._auto.importances` has the formula). An automatic fit has measured
+that at training rows, as ``feature_importances_``; :func:`importances` measures it for any model at
+any rows.
 """
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from rfrboost._auto.importances import gradient_shares
-from rfrboost.inspection._models import column_names, method_of
+from rfrboost._auto.importances import column_shares
+from rfrboost.inspection._models import column_names, outputs, recombined, table_of
 from rfrboost.inspection._style import COLOURS, INK, heading, panels, plain, text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Draws the rows that columns are shuffled at.
+SEED = 0
+
 
 def importances(model: Any, X: Any = None) -> dict[str, float]:
-    """Each column's share of the mean squared input gradient, largest first.
+    """Each column's share in what shuffling the columns changes in the predictions, largest first.
 
-    Columns are measured in their standard deviations, and the shares add up to 1. A column of the
-    table counts with everything that it was encoded as: the indicators of a category, the parts of
-    a date, and whether a value is missing. Categories are differentiated as if they were numbers.
-    ``sklearn.inspection.permutation_importance`` takes longer and is a good check.
+    A column is shuffled as it is in the table, with everything that it is encoded as: the
+    indicators of a category, the parts of a date, and whether a value is missing. The squared
+    changes of the predictions (for classification, of the probabilities) are averaged over rows,
+    and divided by their sum over columns, so that shares add up to 1. They rank columns as
+    ``sklearn.inspection.permutation_importance`` does on held-out rows, and need no labels.
 
     Parameters
     ----------
     model : RFRBoostRegressor, RFRBoostClassifier, RFNNRegressor or RFNNClassifier
         A fitted model. An automatic fit has computed its importances at training rows.
     X : array-like of shape (n_samples, n_features_in), optional
-        Needed for a single network: the rows at which gradients are taken. All columns must be
-        numbers without missing values.
+        The rows to measure at, at least two; needed for a single network. By default the
+        ``feature_importances_`` of the fit.
 
     Returns
     -------
@@ -50,40 +56,30 @@ def importances(model: Any, X: Any = None) -> dict[str, float]:
     ['petal length (cm)', 'petal width (cm)']
     """
     check_is_fitted(model)
-    shares = getattr(model, "feature_importances_", None)
+    shares = getattr(model, "feature_importances_", None) if X is None else shares_at(model, X)
     if shares is None:
-        shares = shares_at(model, X)
-    names = column_names(model)
+        raise ValueError(
+            f"This {type(model).__name__} has no feature_importances_: pass X, the rows at which "
+            "to shuffle columns."
+        )
+    names = column_names(model, X)
     # A stable sort keeps equal shares in the order of the table.
     order = np.argsort(-shares, kind="stable")
     return {names[j]: float(shares[j]) for j in order}
 
 
 def shares_at(model: Any, X: Any) -> np.ndarray:
-    """The shares of a single network's columns, from gradients at the rows of X."""
-    input_gradient = method_of(model, "input_gradient")
-    if X is None:
-        raise ValueError(
-            f"This {type(model).__name__} has no feature_importances_: pass X, the rows at which "
-            "to take input gradients."
-        )
-    gradient = input_gradient(X)
-    deviation = np.std(numbers_of(X), axis=0)
-    return gradient_shares(gradient.reshape(*gradient.shape[:2], -1), deviation)
-
-
-def numbers_of(X: Any) -> np.ndarray:
-    """X as finite numbers; other tables are refused."""
-    try:
-        numbers = np.asarray(X, dtype=float)
-    except (TypeError, ValueError):
-        numbers = np.array(np.nan)
-    if not np.isfinite(numbers).all():
-        raise ValueError(
-            "X must contain only numbers, without missing values, to compute importances of a "
-            "single network. An automatic fit of at least 50 rows has importances for any table."
-        )
-    return numbers
+    """The shares of the columns at the rows of X."""
+    table = table_of(X)
+    if len(table) < 2:
+        raise ValueError(f"X has {len(table)} row(s), but columns are shuffled among at least two.")
+    return column_shares(
+        lambda indices: outputs(model, recombined(table, indices)),
+        len(table),
+        table.shape[1],
+        np.random.default_rng(SEED),
+        same_unit=is_classifier(model),
+    )
 
 
 @dataclass
@@ -104,10 +100,10 @@ class ImportancesDisplay:
         ax.set_yticks(range(len(names)), names)
         ax.invert_yaxis()
         ax.margins(x=0.08, y=0.02)
-        ax.set_xlabel("share of the mean squared input gradient, %")
+        ax.set_xlabel("share of the change in predictions, %")
         others = len(values) - len(names)
         rest = f"all others ({others}) together: {values[top:].sum():.1f} %" if others else ""
-        heading(ax, "Which columns the model responds to", rest)
+        heading(ax, "Which columns matter", rest)
         plain(ax, "x")
         ax.tick_params(axis="y", length=0)
         self.ax_ = ax

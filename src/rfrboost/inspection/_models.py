@@ -1,14 +1,23 @@
-"""What figures need of a fitted model: the names of its columns, and predictions."""
+"""What figures need of a fitted model: the names of its columns, and predictions.
+
+Predictions may be asked for made-up rows too, whose columns are taken from different rows of a
+table (:func:`recombined`). That is how importances and attributions are measured.
+"""
 
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 
-def column_names(model: Any) -> list[str]:
-    """The names of the columns that the model was fitted on; x0, x1, … if they had no names."""
-    names = getattr(model, "feature_names_in_", None)
+def column_names(model: Any, X: Any = None) -> list[str]:
+    """The names of the columns that the model was fitted on.
+
+    If they had no names, those of X or, if these have none either, x0, x1, …
+    """
+    names = getattr(model, "feature_names_in_", getattr(X, "columns", None))
     return [f"x{j}" for j in range(model.n_features_in_)] if names is None else list(names)
 
 
@@ -61,3 +70,35 @@ def method_of(model: Any, name: str) -> Any:
             "pass its last step and the rows as transformed by the steps before."
         )
     return method
+
+
+def table_of(X: Any) -> Any:
+    """X as a data frame of pandas, or as an array (n, D) if it is not a data frame."""
+    if hasattr(X, "iloc"):
+        return X
+    if hasattr(X, "to_pandas"):
+        return X.to_pandas()
+    table = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    if table.ndim != 2:
+        raise ValueError(f"X must have rows and columns; this one has {table.ndim} axes.")
+    return table
+
+
+def recombined(table: Any, indices: np.ndarray) -> Any:
+    """Made-up rows: entry (i, j) of ``indices`` (q, D) says from which row row i has its column j.
+
+    ``table`` is one of :func:`table_of`, and the result is of the same kind.
+    """
+    if not hasattr(table, "iloc"):
+        return np.take_along_axis(table, indices, axis=0)
+    rows = table.iloc[indices[:, 0]].reset_index(drop=True)
+    for j in range(1, indices.shape[1]):
+        rows.isetitem(j, table.iloc[:, j].array.take(indices[:, j]))
+    return rows
+
+
+def outputs(model: Any, X: Any) -> np.ndarray:
+    """Predicted numbers or probabilities, (n, d)."""
+    method = "predict_proba" if is_classifier(model) else "predict"
+    values = np.asarray(method_of(model, method)(X), dtype=float)
+    return values.reshape(len(values), -1)

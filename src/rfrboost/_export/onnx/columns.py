@@ -96,8 +96,10 @@ def level_column(graph: Graph, encoder: LevelColumn, columns: Columns) -> list[V
 
 
 def scaled(graph: Graph, scaling: Scaling, x: Value) -> Value:
-    """Missing values filled, columns standardised, outliers compressed by a logarithm."""
+    """Missing values filled, columns clipped and standardised, outliers compressed."""
     x = graph.op("Where", graph.op("IsNaN", x, dtype=BOOL), row(scaling.fill), x, dtype=DOUBLE)
+    if scaling.low is not None and scaling.high is not None:
+        x = graph.op("Min", graph.op("Max", x, row(scaling.low)), row(scaling.high))
     t = graph.op("Div", graph.op("Sub", x, row(scaling.start)), row(scaling.width))
     inside = graph.op("Clip", t, np.array(-MARGIN), np.array(1 + MARGIN))
     beyond = graph.op("Sub", t, inside)

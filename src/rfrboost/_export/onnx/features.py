@@ -13,6 +13,7 @@ from rfrboost._export.onnx.graph import BOOL, DOUBLE, FLOAT, Graph, Value, absol
 from rfrboost._model.bumps import FARTHEST, ROUNDING, Bumps, single
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.leaves import LocalSums, Splits
+from rfrboost._model.trees import Trees
 from rfrboost._numerics.blas import column_scales, stretched
 from rfrboost._typing import Array
 
@@ -172,9 +173,29 @@ def leaf_numbers(graph: Graph, splits: Splits, z: Value) -> Value:
     return graph.op("Sub", node, np.array([[len(splits.thresholds)]]))
 
 
+def trees(graph: Graph, feature_map: Trees, z: Value, dtype: np.dtype) -> Value:
+    """For every member and output, the sum of the values of the leaves that a row falls into."""
+    members, count, leaves, outputs = feature_map.values.shape
+    columns, thresholds, which = feature_map.questions
+    asked = graph.op("Gather", z, columns.astype(np.int64), attributes={"axis": 1})
+    above = graph.op("Greater", asked, row(thresholds), dtype=BOOL)
+    answers = graph.cast(above, INDEX)
+    # The first leaf of every tree, to which the answers of its nodes are added, highest bit first.
+    place = graph.constant(np.arange(members * count, dtype=np.int64)[None] * leaves)
+    for level, nodes in enumerate(which.T[::-1]):
+        bits = graph.op("Gather", answers, nodes.astype(np.int64), attributes={"axis": 1})
+        place = graph.op("Add", place, graph.op("Mul", bits, np.array([[2**level]])))
+    values = feature_map.values.reshape(-1, outputs)
+    of_trees = graph.op("Gather", graph.constant(values), place, attributes={"axis": 0})
+    by_member = graph.op("Reshape", of_trees, np.array([-1, members, count, outputs]))
+    sums = graph.op("ReduceSum", by_member, np.array([2]), attributes={"keepdims": 0})
+    return graph.op("Reshape", sums, np.array([-1, members * outputs]))
+
+
 #: the operators of each kind of map
 KINDS: dict[type, Callable[[Graph, Any, Value, np.dtype], Value]] = {
     DenseFeatures: dense_features,
     Bumps: bumps,
     LocalSums: local_sums,
+    Trees: trees,
 }

@@ -58,7 +58,7 @@ class Graph:
     def output(self, value: Value, name: str, width: int | None) -> None:
         """Make a value an output: (n, ``width``), or (n,) if ``width`` is None."""
         free = self.free_name(name)
-        self._nodes.append(helper.make_node("Identity", [value.name], [free]))
+        self._nodes.append(helper.make_node("Identity", [value.name], [free], name=free))
         shape: list[str | int] = ["N"] if width is None else ["N", width]
         self._outputs.append(tensor_info(free, value.dtype, shape, ""))
 
@@ -74,8 +74,9 @@ class Graph:
         result = Value(self.free_name(kind), dtype or values[0].dtype)
         names = [value.name for value in values]
         domain = ML_OPERATORS.get(kind)
-        node = helper.make_node(kind, names, [result.name], domain=domain, **(attributes or {}))
-        self._nodes.append(node)
+        # Some versions of onnxruntime fuse operators and fail where two of them have no name.
+        own = {"name": result.name, "domain": domain, **(attributes or {})}
+        self._nodes.append(helper.make_node(kind, names, [result.name], **own))
         return result
 
     def sorted_rows(self, value: Value) -> Value:
@@ -84,7 +85,7 @@ class Graph:
         places = self.free_name("places")
         width = self.op("Shape", value, dtype=np.dtype(np.int64), attributes={"start": 1, "end": 2})
         names = [value.name, width.name]
-        order: dict[str, Any] = {"axis": 1, "largest": 0, "sorted": 1}
+        order: dict[str, Any] = {"axis": 1, "largest": 0, "sorted": 1, "name": result.name}
         self._nodes.append(helper.make_node("TopK", names, [result.name, places], **order))
         return result
 
@@ -174,10 +175,10 @@ def one_more_column(graph: Graph, m: int, dtype: np.dtype) -> object:
         ("total", "a", "b", "axis", "tall", "difference", "size", "sum", "rows"),
     )
     nodes = [
-        helper.make_node("Unsqueeze", [a, axis], [tall]),
-        helper.make_node("Sub", [tall, b], [difference]),
-        helper.make_node("Abs", [difference], [size]),
-        helper.make_node("Add", [total, size], [sum_]),
+        helper.make_node("Unsqueeze", [a, axis], [tall], name=tall),
+        helper.make_node("Sub", [tall, b], [difference], name=difference),
+        helper.make_node("Abs", [difference], [size], name=size),
+        helper.make_node("Add", [total, size], [sum_], name=sum_),
     ]
     inputs = [
         tensor_info(total, dtype, [rows, m], ""),

@@ -5,20 +5,24 @@ had, and a missing value is a text that is no level (usually the empty text). Co
 does not use are not inputs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
 
 from rfrboost._estimators.fitted import Inputs as ModelInputs
 from rfrboost._tables.encoder import DateColumn, Encoder, LevelColumn, NumberColumns
+from rfrboost._tables.spellings import SpelledColumn
 from rfrboost._tables.table import Table, read_table
+from rfrboost._tables.words import TextColumn
 
 #: the name of the only input of a model whose columns have no names
 MATRIX = "X"
 
-#: texts that may stand for a missing value; a column uses the first that is not one of its levels
+#: texts that may stand for a missing value; a column uses the first that is not one of its levels,
+#: and a numbered one if all of them are
 MISSING_TEXTS = ("", "(missing)", "(no value)", "(hole)")
 
 
@@ -36,12 +40,15 @@ class Inputs:
         The positions of the columns that are fed as numbers.
     missing_text
         For each column that is fed as text: the text that stands for a missing value.
+    spelled
+        The columns of numbers that are written as text in the table.
     """
 
     names: tuple[str, ...] | None
     n_columns: int
     numbers: tuple[int, ...]
     missing_text: Mapping[int, str]
+    spelled: tuple[SpelledColumn, ...] = ()
 
     @property
     def is_matrix(self) -> bool:
@@ -49,8 +56,10 @@ class Inputs:
         return self.names is None and not self.missing_text
 
     def name(self, column: int) -> str:
-        """The name of a column's input."""
-        return f"x{column}" if self.names is None else self.names[column]
+        """The name of a column's input: its own, if ONNX can have it."""
+        if self.names is None:
+            return f"x{column}"
+        return checked_name(self.names[column]) or unnamed(self.names)
 
     @property
     def all_names(self) -> list[str]:
@@ -60,7 +69,7 @@ class Inputs:
 
     def feed(self, X: Any, dtype: np.dtype) -> dict[str, np.ndarray]:
         """The inputs by name, for the rows of a table; numbers have the type ``dtype``."""
-        table = read_table(X)
+        table = read_table(X).spelled(self.spelled)
         if self.is_matrix:
             return {MATRIX: matrix(table, dtype)}
         numbers = {self.name(j): table.number(j).astype(dtype)[:, None] for j in self.numbers}
@@ -68,6 +77,29 @@ class Inputs:
             self.name(j): texts_of(table, j, missing) for j, missing in self.missing_text.items()
         }
         return {**numbers, **texts}
+
+
+def checked_name(name: str) -> str:
+    """A column's name, if it can be written to a file."""
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"The column {name!r} has a name that is not valid Unicode, which ONNX cannot hold: "
+            "rename it and fit the model again."
+        ) from error
+    return name
+
+
+def unnamed(names: tuple[str, ...]) -> str:
+    """A name that no column has, for the column whose name is empty: ONNX has no empty names."""
+    return free_text(("(no name)",), names)
+
+
+def free_text(texts: tuple[str, ...], taken: Collection[str | None]) -> str:
+    """The first of some texts that is not taken; if all are, the last with a number."""
+    numbered = (f"{texts[-1]} {i}" for i in count(2))
+    return next(text for text in chain(texts, numbered) if text not in taken)
 
 
 def matrix(table: Table, dtype: np.dtype) -> np.ndarray:
@@ -92,7 +124,8 @@ def inputs_of(columns: ModelInputs) -> Inputs:
     missing_text: dict[int, str] = {}
     for column in encoder.columns:
         KINDS[type(column)](encoder, column, numbers, missing_text)
-    return Inputs(encoder.names, n_columns, tuple(sorted(numbers)), missing_text)
+    spelled = encoder.spelled or ()
+    return Inputs(encoder.names, n_columns, tuple(sorted(numbers)), missing_text, spelled)
 
 
 def number_columns(
@@ -114,18 +147,32 @@ def level_column(
             "The model does not use any column, because none of them varied in fit, so an ONNX "
             "model would have no input. Use predict, which gives a constant."
         )
-    missing_text[column.column] = next(text for text in MISSING_TEXTS if text not in column.levels)
+    missing_text[column.column] = free_text(MISSING_TEXTS, column.levels)
 
 
 def date_column(
     encoder: Encoder, column: DateColumn, numbers: set[int], missing_text: dict[int, str]
 ) -> None:
     """Refuse a column of dates."""
-    label = column.column if encoder.names is None else repr(encoder.names[column.column])
     raise ValueError(
-        f"Column {label} holds dates, for which ONNX has no type. Convert them to numbers before "
-        "fit, for example days since a date, or drop the column."
+        f"Column {label(encoder, column.column)} holds dates, for which ONNX has no type. Convert "
+        "them to numbers before fit, for example days since a date, or drop the column."
     )
+
+
+def text_column(
+    encoder: Encoder, column: TextColumn, numbers: set[int], missing_text: dict[int, str]
+) -> None:
+    """Refuse a column of free text."""
+    raise ValueError(
+        f"Column {label(encoder, column.column)} holds free text, whose words are not found in the "
+        "same way everywhere ONNX models run. Drop the column, or make numbers of it before fit."
+    )
+
+
+def label(encoder: Encoder, column: int) -> str:
+    """A column in an error message."""
+    return str(column) if encoder.names is None else repr(encoder.names[column])
 
 
 #: how each kind of column enters the inputs
@@ -133,4 +180,5 @@ KINDS: dict[type, Callable[[Encoder, Any, set[int], dict[int, str]], None]] = {
     NumberColumns: number_columns,
     LevelColumn: level_column,
     DateColumn: date_column,
+    TextColumn: text_column,
 }

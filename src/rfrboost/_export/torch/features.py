@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from rfrboost._model.bumps import FARTHEST, ROUNDING, Bumps
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.leaves import Leaf, LocalSums
+from rfrboost._model.trees import Trees
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import column_scales
 from rfrboost._typing import Array
@@ -177,6 +178,40 @@ class LocalMap(nn.Module):
         return LocalSums(self.source.splits, tuple(leaf.numpy() for leaf in self.leaves))
 
 
+class TreesMap(nn.Module):
+    """Sums of leaf values, which can be trained; the questions are fixed."""
+
+    columns: Tensor
+    thresholds: Tensor
+    which: Tensor
+
+    def __init__(self, source: Trees) -> None:
+        super().__init__()
+        self.source = source
+        columns, thresholds, which = source.questions
+        self.register_buffer("columns", torch.tensor(columns))
+        self.register_buffer("thresholds", tensor(thresholds))
+        self.register_buffer("which", torch.tensor(which))
+        self.values = nn.Parameter(tensor(source.values))
+
+    def forward(self, z: Tensor) -> Tensor:
+        members, count, leaves, outputs = self.values.shape
+        answers = (z[:, self.columns] > self.thresholds).long()
+        place = leaves * torch.arange(members * count, device=z.device)
+        for level, nodes in enumerate(self.which.T.flip(0)):
+            place = place + answers[:, nodes] * 2**level
+        of_trees = self.values.reshape(-1, outputs)[place]
+        return of_trees.reshape(-1, members, count, outputs).sum(2).reshape(len(z), -1)
+
+    def numpy(self) -> Trees:
+        """The map with the present parameters."""
+        return replace(self.source, values=array(self.values))
+
+    def reset_parameters(self) -> None:
+        """Draw all leaf values anew."""
+        redraw(self.values, self.values.shape[1])
+
+
 def distance(A: Tensor, B: Tensor) -> Tensor:
     """‖a − b‖ of rows of A (n, k) and B (m, k); 0 where the model takes it for a rounding error."""
     lengths = torch.cdist(A, B, compute_mode=EXACT)
@@ -205,4 +240,5 @@ KINDS: dict[type, Callable[[Any], nn.Module]] = {
     DenseFeatures: DenseMap,
     Bumps: BumpsMap,
     LocalSums: LocalMap,
+    Trees: TreesMap,
 }

@@ -1,5 +1,6 @@
 """A fitted estimator as a PyTorch module: encoded rows in, predictions out."""
 
+import numpy as np
 from torch import Tensor, nn
 
 from rfrboost._estimators.fitted import Fitted
@@ -18,6 +19,8 @@ class PredictionModule(nn.Module):
 
     shift: Tensor
     scale: Tensor
+    low: Tensor
+    high: Tensor
 
     def __init__(self, fitted: Fitted) -> None:
         super().__init__()
@@ -27,6 +30,11 @@ class PredictionModule(nn.Module):
         scale = fitted.targets.scale
         self.register_buffer("shift", tensor(scale.shift))
         self.register_buffer("scale", tensor(scale.scale))
+        bounds = fitted.targets.bounds
+        low, high = (-np.inf, np.inf) if bounds is None else bounds
+        self.register_buffer("low", tensor(low))
+        self.register_buffer("high", tensor(high))
 
     def forward(self, X: Tensor) -> Tensor:
-        return predicted(self.loss, self.network(X)) * self.scale + self.shift
+        y = predicted(self.loss, self.network(X)).clamp(self.low, self.high)
+        return y * self.scale + self.shift

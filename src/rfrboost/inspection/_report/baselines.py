@@ -1,4 +1,4 @@
-"""The scikit-learn models that ``evaluate`` compares with: boosted trees and a linear model.
+"""The scikit-learn models that ours is compared with: boosted trees and a linear model.
 
 Each is a pipeline that takes the same data frame as rfrboost and encodes it as the model needs.
 Settings are scikit-learn's defaults, except that ridge regression chooses its penalty and
@@ -15,8 +15,6 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
-
-from rfrboost.cli.request import Task
 
 # Categories kept per column; the rarest share one. The trees can take 255 at most, and a linear
 # model gets one column for each.
@@ -55,7 +53,7 @@ def by_kind(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
     return numbers, [name for name in held if frame[name].dtype.kind not in NUMERIC]
 
 
-def trees(frame: pd.DataFrame, y: np.ndarray, task: Task, seed: int) -> Any:
+def trees(frame: pd.DataFrame, y: np.ndarray, task: str, seed: int) -> Any:
     """Histogram gradient boosting, which takes missing values and category codes directly."""
     numbers, categories = by_kind(frame)
     codes = OrdinalEncoder(
@@ -65,7 +63,7 @@ def trees(frame: pd.DataFrame, y: np.ndarray, task: Task, seed: int) -> Any:
         max_categories=TREE_LEVELS,
     )
     categorical = list(range(len(categories)))
-    if task == Task.REGRESSION:
+    if task == "regression":
         model: Any = HistGradientBoostingRegressor(
             categorical_features=categorical, random_state=seed
         )
@@ -81,7 +79,7 @@ def trees(frame: pd.DataFrame, y: np.ndarray, task: Task, seed: int) -> Any:
     return make_pipeline(FunctionTransformer(plain_frame), encoder, model)
 
 
-def linear(frame: pd.DataFrame, y: np.ndarray, task: Task, seed: int) -> Any:
+def linear(frame: pd.DataFrame, y: np.ndarray, task: str, seed: int) -> Any:
     """Ridge or logistic regression on standardised numbers and one column per category."""
     numbers, categories = by_kind(frame)
     filled = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
@@ -91,5 +89,5 @@ def linear(frame: pd.DataFrame, y: np.ndarray, task: Task, seed: int) -> Any:
     encoder = make_column_transformer(
         (make_pipeline(filled, StandardScaler()), numbers), (indicators, categories)
     )
-    model = RidgeCV(PENALTIES) if task == Task.REGRESSION else LogisticRegression(max_iter=1000)
+    model = RidgeCV(PENALTIES) if task == "regression" else LogisticRegression(max_iter=1000)
     return make_pipeline(FunctionTransformer(plain_frame), encoder, model)

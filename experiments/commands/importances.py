@@ -1,0 +1,227 @@
+"""The ``importances`` command: do importances agree with permutation importance, and with seeds?
+
+Fit our estimators with default parameters on the training rows of the first fold, missing values
+and categories included, once for each of two seeds. Compare ``feature_importances_`` with
+scikit-learn's ``permutation_importance`` (20 repeats) on the test rows by Spearman's rank
+correlation over columns, and the importances of both seeds with each other. Stored results are not
+computed again.
+"""
+
+import argparse
+import functools
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from experiments.commands.arguments import add_data, add_out, add_tables, at_least
+from experiments.data.protocols import Fold, Rows, kept_rows, label_codes
+from experiments.data.tables import (
+    LABEL,
+    Table,
+    find_data_folder,
+    known_table,
+    load_table,
+    select_tables,
+)
+from experiments.models.recipes import Recipe, build
+from experiments.models.scoring import METRICS, Scores, log_loss
+from experiments.reports.markdown import failure_list, markdown_table
+from experiments.runs.files import write_report, write_table
+from experiments.runs.jobs import Job, Result, provenances
+from experiments.runs.pool import run_jobs
+
+NAME = "importances"
+SUMMARY = "importances against permutation importance on test rows, and between seeds"
+PROTOCOL = "raw"
+FOLD = 0
+SEEDS = (0, 1)
+REPEATS = 20
+PERMUTATION_SEED = 0
+RECIPES = {
+    "regression": Recipe("RFRBoostRegressor", {}),
+    "classification": Recipe("RFRBoostClassifier", {}),
+}
+HEADER = """\
+# Importances
+
+Rank correlations over the columns of a table, first fold, raw columns, default parameters.
+*Permutation* compares `feature_importances_` with `permutation_importance` on the test rows (20
+repeats, R² or accuracy), *loss* the same measured by squared error or log loss. *Repeats* compares
+the first ten repeats with the last ten, so it says how sure the ranks of permutation importance
+are themselves. *Seeds* compares the importances of two fits that differ in their seed only.
+Correlations that are not defined (permutation changes no score) are in no median.
+"""
+MEASURES = {"permutation": "score", "loss": "loss", "repeats": "repeats", "seeds": "seeds"}
+# The correlations that are asked for in the median.
+WANTED = {"permutation": 0.9, "seeds": 0.95}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    add_tables(parser)
+    add_out(parser, "experiments-output/importances")
+    add_data(parser)
+    parser.add_argument(
+        "--jobs",
+        type=at_least(1, "--jobs"),
+        metavar="N",
+        default=1,
+        help="processes, each with one thread (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fit, compare and write; 1 if a fit failed."""
+    data = find_data_folder(arguments.data)
+    jobs = [
+        Job(PROTOCOL, table.id, NAME, FOLD, RECIPES[table.task])
+        for table in select_tables(data, arguments.tables)
+    ]
+    work = functools.partial(fit_and_compare, data=data)
+    results = run_jobs(jobs, work, arguments.out, arguments.jobs, mix_commits=arguments.mix_commits)
+    rows = table_rows(results)
+    write_table(arguments.out / "importances.csv", rows, provenances(results))
+    text = report(rows, results)
+    print(write_report(arguments.out / "importances.md", text, provenances(results)))
+    return 1 if any(result.error is not None for result in results) else 0
+
+
+def raw_rows(table: Table, data: Path) -> Rows:
+    """The rows of a table as data frames, unprepared; labels are numbers or codes."""
+    frame = load_table(table, data)
+    frame = frame.iloc[kept_rows(len(frame))].reset_index(drop=True)
+    X = frame.drop(columns=LABEL)
+    regression = table.task == "regression"
+    y = frame[LABEL].to_numpy(dtype=np.float64) if regression else label_codes(frame[LABEL])
+    return Rows(len(y), lambda train, test: Fold(X.iloc[train], y[train], X.iloc[test], y[test]))
+
+
+def fit_and_compare(job: Job, data: Path) -> Scores:
+    """Fit a model for each seed, and compare their importances."""
+    table = known_table(int(job.dataset))
+    fold = raw_rows(table, data).fold(job.fold)
+    models = [build(job.recipe, len(fold.y_train), seed) for seed in SEEDS]
+    start = time.process_time()
+    models[0].fit(fold.X_train, fold.y_train)
+    fitted = time.process_time()
+    prediction = models[0].predict(fold.X_test)
+    predicted = time.process_time()
+    others = [model.fit(fold.X_train, fold.y_train) for model in models[1:]]
+    metric = METRICS[table.task]
+    return Scores(
+        train_score=metric(fold.y_train, models[0].predict(fold.X_train)),
+        test_score=metric(fold.y_test, prediction),
+        fit_seconds=fitted - start,
+        predict_seconds=predicted - fitted,
+        details=compared(models[0], others, fold, table.task),
+    )
+
+
+def compared(model: Any, others: list[Any], fold: Fold, task: str) -> dict[str, object]:
+    """The correlations, and the importances that they are of."""
+    from sklearn.inspection import permutation_importance
+
+    drops = permutation_importance(
+        model,
+        fold.X_test,
+        fold.y_test,
+        scoring=SCORERS[task],
+        n_repeats=REPEATS,
+        random_state=PERMUTATION_SEED,
+    )
+    shares = model.feature_importances_
+    by_score = drops["score"].importances
+    half = REPEATS // 2
+    return {
+        "columns": len(shares),
+        "rows": len(fold.y_test),
+        "score": rank_correlation(shares, by_score.mean(axis=1)),
+        "loss": rank_correlation(shares, drops["loss"].importances_mean),
+        "repeats": rank_correlation(by_score[:, :half].mean(1), by_score[:, half:].mean(1)),
+        "seeds": float(
+            np.mean([rank_correlation(shares, other.feature_importances_) for other in others])
+        ),
+        "shares": shares.tolist(),
+        "drops": by_score.mean(axis=1).tolist(),
+    }
+
+
+def regression_scores(model: Any, X: Any, y: NDArray) -> dict[str, float]:
+    """R², twice: it falls as the squared error rises."""
+    from sklearn.metrics import r2_score
+
+    r2 = float(r2_score(y, model.predict(X)))
+    return {"score": r2, "loss": r2}
+
+
+def class_scores(model: Any, X: Any, y: NDArray) -> dict[str, float]:
+    """Accuracy, and minus the log loss."""
+    probabilities = model.predict_proba(X)
+    right = model.classes_[probabilities.argmax(axis=1)] == y
+    return {"score": float(right.mean()), "loss": -log_loss(y, probabilities, model.classes_)}
+
+
+SCORERS = {"regression": regression_scores, "classification": class_scores}
+
+
+def rank_correlation(a: NDArray, b: NDArray) -> float:
+    """Spearman's correlation over columns; NaN if one side is the same for all of them."""
+    from scipy.stats import spearmanr
+
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return float("nan")
+    return float(spearmanr(a, b).statistic)
+
+
+def table_rows(results: list[Result]) -> pd.DataFrame:
+    """One row per table: its correlations, scores and seconds."""
+    rows = []
+    for result in results:
+        if result.scores is None:
+            continue
+        table = known_table(int(result.job.dataset))
+        found = result.scores.details
+        rows.append(
+            {"dataset": table.id, "name": table.name, "task": table.task}
+            | {name: found[name] for name in ("rows", "columns")}
+            | {name: found[key] for name, key in MEASURES.items()}
+            | {"test_score": result.scores.test_score, "fit_seconds": result.scores.fit_seconds}
+            | {"commit": result.provenance.code}
+        )
+    return pd.DataFrame(rows)
+
+
+def report(rows: pd.DataFrame, results: list[Result]) -> str:
+    """A summary, then the tables, least agreement first."""
+    sections = [HEADER]
+    failures = [result for result in results if result.error is not None]
+    if failures:
+        sections.append(f"## Failed: {len(failures)} tables\n\n{failure_list(failures)}")
+    if len(rows):
+        sections.append(markdown_table(summary_rows(rows)))
+        shown = rows.sort_values("permutation")[["dataset", "name", "rows", "columns", *MEASURES]]
+        sections.append(markdown_table(shown))
+    return "\n".join(sections)
+
+
+def summary_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per correlation: its median and quartiles over tables, and how many reach the aim."""
+    summary = []
+    for name in MEASURES:
+        known = rows[name].astype(float).dropna()
+        wanted = WANTED.get(name)
+        summary.append(
+            {
+                "correlation": name,
+                "tables": len(known),
+                "median": float(known.median()),
+                "lower quartile": float(known.quantile(0.25)),
+                "least": float(known.min()),
+                "wanted in the median": "–" if wanted is None else f"{wanted:g}",
+            }
+        )
+    return pd.DataFrame(summary)

@@ -1,0 +1,321 @@
+"""The prediction form of an ensemble's network: one sum over all random features of x.
+
+No layer of an ensemble depends on Φ, so the raw prediction is linear in the features of all layers,
+
+    raw(x) = x·linear + Σ_j leads_j f_j(x),
+
+where ``leads`` (p, d) are the coefficients that lead from a layer's features through its step and
+the head to the prediction. The members of an ensemble are summed before anything is predicted, the
+neurons of all layers with one activation become one matrix, and rows and features are taken in
+blocks that stay in a processor's cache. :class:`~rfrboost._model.network.Network` makes this form
+once, from its frozen arrays; it is neither stored nor exported.
+
+*Precision.* A feature with the rounding error ρ_j, in units of float32's roundoff u, moves the
+prediction by about u·ρ_j·‖leads_j‖. Errors of different features are independent, so that their
+squares add up: the features with the smallest products are computed in single precision, as many as
+stay together below ``LARGEST_NOISE`` (:func:`in_single`), the others in double precision.
+
+All sums over features are in double precision, so that it does not matter how BLAS orders them:
+the prediction of a row is the same in every batch, and on any number of threads.
+
+Rows are homogeneous, x (n, D + 1) with a last column of 1; totals are (n, d). Features of a block
+are (n, features) with rows in one piece of memory. A kind of block is a class with the method
+``add`` of :class:`Block`, and an entry in :data:`KINDS` for its feature map.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from rfrboost._model.bumps import ROUNDING, Bumps, single
+from rfrboost._model.features import ACTIVATIONS, DenseFeatures, FeatureMap
+from rfrboost._model.leaves import LocalSums, Splits
+from rfrboost._numerics.blas import column_scales, product, stretched
+from rfrboost._numerics.precision import LARGEST_NOISE, UNIT_ROUNDOFF
+from rfrboost._typing import Array, Mask
+
+# Rows and features of a block: 32 × 4,096 features in double precision take 1 MB, and one row
+# needs few calls.
+BLOCK_ROWS = 32
+BLOCK_FEATURES = 4096
+
+# Distances that are computed at a time, in double precision: 1 MB.
+BUMP_ENTRIES = 2**17
+
+
+class Block(Protocol):
+    """Some features of a network, and the coefficients that lead from them to the prediction."""
+
+    def add(self, x: Array, total: Array) -> None:
+        """Add the features' share of the raw predictions (n, d) of rows x (n, D + 1)."""
+
+
+@dataclass(frozen=True)
+class Collapsed:
+    """raw = x·linear + the sum of all blocks, for homogeneous rows; ``linear`` is (D + 1, d)."""
+
+    linear: Array
+    blocks: tuple[Block, ...]
+
+    def __call__(self, x: Array) -> Array:
+        total = product(x, self.linear)
+        for block in self.blocks:
+            block.add(x, total)
+        return total
+
+
+def collapse(linear: Array, terms: list[tuple[FeatureMap, Array]]) -> Collapsed:
+    """The sum of x·linear and of features·leads, for each feature map and its leads (p, d)."""
+    dense = [(features, leads) for features, leads in terms if type(features) is DenseFeatures]
+    blocks = dense_blocks(dense)
+    for features, leads in terms:
+        if type(features) is not DenseFeatures:
+            blocks.append(KINDS.get(type(features), AnySums)(features, np.asfortranarray(leads)))
+    return Collapsed(linear, tuple(blocks))
+
+
+# Neurons
+
+
+@dataclass(frozen=True)
+class Neurons:
+    """σ(xB)·leads; the precision of B (D + 1, p) is that of the features, leads are (p, d)."""
+
+    weights: Array
+    activation: str
+    leads: Array
+
+    def add(self, x: Array, total: Array) -> None:
+        sigma = ACTIVATIONS[self.activation].apply
+        rows = x.astype(self.weights.dtype, copy=False)
+        for i in range(0, len(rows), BLOCK_ROWS):
+            some = rows[i : i + BLOCK_ROWS]
+            n = len(some)
+            for j in range(0, len(self.leads), BLOCK_FEATURES):
+                leads = self.leads[j : j + BLOCK_FEATURES]
+                F = np.empty((n, len(leads)), rows.dtype)
+                sigma(product(self.weights[:, j : j + BLOCK_FEATURES].T, some.T, F.T))
+                total[i : i + n] += product(F.astype(float, copy=False), leads)
+
+
+def dense_blocks(terms: list[tuple[DenseFeatures, Array]]) -> list[Block]:
+    """The neurons of all layers: for each activation, some in single, the others in double."""
+    blocks: list[Block] = []
+    activations = dict.fromkeys(features.activation for features, _ in terms)
+    for activation in activations:
+        own = [(features, leads) for features, leads in terms if features.activation == activation]
+        weights = np.hstack([features.weights.astype(float) for features, _ in own])
+        leads = np.vstack([leads for _, leads in own])
+        rounding = np.concatenate([features.rounding for features, _ in own])
+        bounded = np.isfinite(ACTIVATIONS[activation].bound)
+        noise = LARGEST_NOISE / np.sqrt(len(activations)) if bounded else 0.0
+        fine = in_single(leads, rounding, noise)
+        for chosen, dtype in ((fine, np.float32), (~fine, np.float64)):
+            if chosen.any():
+                some: Array = np.ascontiguousarray(weights[:, chosen], dtype)
+                blocks.append(Neurons(some, activation, np.asfortranarray(leads[chosen])))
+    return blocks
+
+
+def in_single(leads: Array, rounding: Array, noise: float) -> Mask:
+    """Which of p features may be computed in single precision, if sums are in double.
+
+    ``leads`` (p, d) are the coefficients that lead from them to the prediction, ``rounding`` (p,)
+    their errors in multiples of u, ``noise`` the error allowed to all of them together, for each of
+    the d outputs. Those whose errors count least are taken, as many as the sum of squares allows.
+    """
+    wrong = UNIT_ROUNDOFF * rounding[:, None] * np.abs(leads)
+    order = np.argsort(wrong.max(axis=1))
+    fine = np.empty(len(wrong), bool)
+    fine[order] = np.cumsum(np.square(wrong[order]), axis=0).max(axis=1) <= noise**2
+    return fine
+
+
+# Bumps
+
+
+class Lengths(Protocol):
+    """One of the two distances to all centres, in units of the reach, in double precision."""
+
+    @property
+    def squared(self) -> bool:
+        """Whether ``between`` gives squares."""
+
+    def places(self, X: Array) -> tuple[Array, ...]:
+        """What ``between`` needs of rows X (n, D): arrays with n rows each."""
+
+    def between(self, places: tuple[Array, ...]) -> Array:
+        """The distances (n, centres), or their squares."""
+
+
+@dataclass(frozen=True)
+class EuclideanLengths:
+    """Euclidean distances; ``centres`` are rows (−2c, 1, ‖c‖²)."""
+
+    metric: Array
+    unit: float
+    reach: float
+    centres: Array
+    squared: ClassVar[bool] = True
+
+    @staticmethod
+    def of(bumps: Bumps) -> "EuclideanLengths":
+        L = bumps.distances.L
+        unit = bumps.distances.euclidean_unit
+        C = coordinates(stretched(bumps.centres, L) / unit, bumps.reach)
+        return EuclideanLengths(L, unit, bumps.reach, centre_rows(C))
+
+    def places(self, X: Array) -> tuple[Array, ...]:
+        return (place_rows(coordinates(stretched(X, self.metric) / self.unit, self.reach)),)
+
+    def between(self, places: tuple[Array, ...]) -> Array:
+        return squares(places[0], self.centres)
+
+
+@dataclass(frozen=True)
+class AbsoluteLengths:
+    """Absolute distances: of columns with two values by products, of others one by one.
+
+    ``two`` says which columns have two values. ``roots`` and ``scales`` multiply the columns of
+    each kind; ``centres_two`` are rows (−2c, 1, ‖c‖²), ``centres`` rows c.
+    """
+
+    two: Mask
+    roots: Array
+    scales: Array
+    reach: float
+    centres_two: Array
+    centres: Array
+    squared: ClassVar[bool] = False
+
+    @staticmethod
+    def of(bumps: Bumps) -> "AbsoluteLengths":
+        two = bumps.distances.spans > 0
+        scales = column_scales(bumps.distances.L) / bumps.distances.absolute_unit
+        roots = np.sqrt(scales[two]) / np.sqrt(bumps.distances.spans[two])
+        C_two = coordinates(bumps.centres[:, two] * roots, np.sqrt(bumps.reach))
+        C = coordinates(bumps.centres[:, ~two] * scales[~two], bumps.reach)
+        return AbsoluteLengths(two, roots, scales[~two], bumps.reach, centre_rows(C_two), C)
+
+    def places(self, X: Array) -> tuple[Array, ...]:
+        of_two = coordinates(X[:, self.two] * self.roots, np.sqrt(self.reach))
+        return place_rows(of_two), coordinates(X[:, ~self.two] * self.scales, self.reach)
+
+    def between(self, places: tuple[Array, ...]) -> Array:
+        of_two, others = places
+        if not len(self.scales):
+            return squares(of_two, self.centres_two)
+        lengths: Array = cdist(others, self.centres, "cityblock")
+        if len(self.roots):
+            lengths += squares(of_two, self.centres_two)
+        return lengths
+
+
+@dataclass(frozen=True)
+class BumpSums:
+    """exp(−length)·leads for each kind of length that has a share, with leads (m, d) of its own."""
+
+    parts: tuple[tuple[Lengths, Array], ...]
+
+    def add(self, x: Array, total: Array) -> None:
+        m = len(self.parts[0][1])
+        rows = max(BUMP_ENTRIES // m, 1)
+        for lengths, leads in self.parts:
+            places = lengths.places(x[:, :-1])
+            for i in range(0, len(x), rows):
+                F = lengths.between(tuple(array[i : i + rows] for array in places))
+                if lengths.squared:
+                    np.sqrt(F, out=F)
+                np.exp(np.negative(F, out=F), out=F)
+                total[i : i + rows] += product(F, leads)
+
+
+def bump_block(bumps: Bumps, leads: Array) -> BumpSums:
+    """The sums of bumps, in double precision.
+
+    Coefficients of close centres are large and cancel each other, and bumps of close centres err
+    alike: in single precision hardly any would be accurate enough.
+    """
+    kinds = ((1.0 - bumps.mix, EuclideanLengths), (bumps.mix, AbsoluteLengths))
+    parts = [
+        (kind.of(bumps), np.asfortranarray(share * leads)) for share, kind in kinds if share > 0
+    ]
+    return BumpSums(tuple(parts))
+
+
+def coordinates(A: Array, reach: float) -> Array:
+    """Coordinates, rounded to single precision as :class:`Bumps` does, in units of the reach."""
+    return single(A).astype(float) / reach
+
+
+def place_rows(A: Array) -> Array:
+    """(a, ‖a‖², 1) for each row a."""
+    return np.column_stack([A, np.einsum("ij,ij->i", A, A), np.ones(len(A))])
+
+
+def centre_rows(C: Array) -> Array:
+    """(−2c, 1, ‖c‖²) for each centre c, of which each product with (a, ‖a‖², 1) is ‖a − c‖²."""
+    return np.column_stack([-2.0 * C, np.ones(len(C)), np.einsum("ij,ij->i", C, C)])
+
+
+def squares(places: Array, centres: Array) -> Array:
+    """‖a − c‖² (n, centres); 0 where it is no larger than a rounding error in single precision."""
+    squared = product(centres, places.T).T
+    a = places[:, -2]
+    c = centres[:, -1]
+    if squared.min() <= ROUNDING * (a.max() + c.max()):
+        squared[squared <= ROUNDING * (a[:, None] + c)] = 0.0
+    return squared
+
+
+# Leaves, and any other features
+
+
+@dataclass(frozen=True)
+class LeafSums:
+    """For each leaf the sums of its bumps and a constant (leaves, d)."""
+
+    splits: Splits
+    leaves: tuple[BumpSums, ...]
+    constants: Array
+
+    def add(self, x: Array, total: Array) -> None:
+        where = self.splits(x[:, :-1])
+        total += self.constants[where]
+        for j in np.unique(where):
+            own = np.flatnonzero(where == j)
+            addend = np.zeros((len(own), total.shape[1]))
+            self.leaves[j].add(x[own], addend)
+            total[own] += addend
+
+
+def leaf_block(sums: LocalSums, leads: Array) -> LeafSums:
+    """The sums of every leaf, led to the prediction."""
+    return LeafSums(
+        sums.splits,
+        tuple(bump_block(leaf.bumps, product(leaf.C.astype(float), leads)) for leaf in sums.leaves),
+        np.stack([leaf.c @ leads for leaf in sums.leaves]),
+    )
+
+
+@dataclass(frozen=True)
+class AnySums:
+    """Features of a kind that is not known here, in double precision, times their leads."""
+
+    features: FeatureMap
+    leads: Array
+
+    def add(self, x: Array, total: Array) -> None:
+        F = np.empty((len(x), self.features.width), order="F")
+        self.features(x, F)
+        total += product(F, self.leads)
+
+
+#: the function that makes a block of a feature map and its leads (p, d)
+KINDS: dict[type, Callable[[Any, Array], Block]] = {
+    Bumps: bump_block,
+    LocalSums: leaf_block,
+}

@@ -1,0 +1,86 @@
+"""What is said about columns: how a fit read each of them, and which rows to predict are unlike."""
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rfrboost.cli.console import counted, listed, printable, say
+
+# Columns of which ``fit`` says how they were read; ``info`` shows more.
+MOST_COLUMNS = 20
+
+
+def say_columns(report: Sequence[Mapping[str, Any]]) -> None:
+    """How many columns of each kind there are, and which were not read as they are."""
+    kinds = Counter(column["kind"] for column in report if column["used"])
+    unused = len(report) - kinds.total()
+    parts = [f"{number:,} {kind}" for kind, number in kinds.items()]
+    say(f"Columns: {', '.join(parts + ([f'{unused:,} not used'] if unused else []))}.")
+    noted = [column for column in report if column["why"]]
+    for column in noted[:MOST_COLUMNS]:
+        use = "" if column["used"] else " not used,"
+        say(f"  {printable(column['name'])}:{use} {column['why']}")
+    if len(noted) > MOST_COLUMNS:
+        say(f"  and {counted(len(noted) - MOST_COLUMNS, 'more column')}; see rfrboost info.")
+
+
+def described_column(column: Mapping[str, Any]) -> str:
+    """One column in words: kind, levels or range, missing values, and what became of it."""
+    parts = [str(column["kind"])]
+    if column["levels"] is not None:
+        parts.append(counted(int(column["levels"]), "level"))
+    if column["low"] is not None:
+        parts.append(f"{shortened(column['low'])} to {shortened(column['high'])}")
+    if column["missing"]:
+        parts.append(f"{int(column['missing']):,} missing")
+    if not column["used"]:
+        parts.append("not used")
+    return ", ".join(parts + ([str(column["why"])] if column["why"] else []))
+
+
+def shortened(end: float | str) -> str:
+    """The end of a range; of a date without its time if that is midnight."""
+    return end.removesuffix("T00:00:00") if isinstance(end, str) else f"{end:.6g}"
+
+
+@contextmanager
+def warnings_said() -> Iterator[None]:
+    """Say what a fit warns of, instead of printing it with a line of code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        say(str(warning.message))
+
+
+class Unseen:
+    """Counts rows unlike those of training over all blocks of a table."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.columns: Counter[str] = Counter()
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count what one block is warned of, once however often it is predicted."""
+        # Imported here because ``rfrboost info`` starts faster without.
+        from rfrboost import UnseenValuesWarning
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        found = [w.message for w in caught if isinstance(w.message, UnseenValuesWarning)]
+        for message in found[:1]:
+            self.rows += message.rows
+            self.columns.update(message.columns)
+
+    def say(self, total: int) -> None:
+        """Say how many rows there were, in which columns."""
+        if self.rows:
+            named = [f"{name} ({count:,})" for name, count in self.columns.items()]
+            say(
+                f"{self.rows:,} of {counted(total, 'row')} hold numbers far outside the range of "
+                f"the training rows, or unseen categories: {listed(named)}. Do not rely on them."
+            )

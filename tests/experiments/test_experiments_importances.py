@@ -1,0 +1,55 @@
+"""``importances``: rank correlations, their report, and the command."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiment_runs import ENERGY, untraceable
+
+from experiments.__main__ import main
+from experiments.commands import importances
+from experiments.data.tables import known_table
+from experiments.models.scoring import Scores
+from experiments.runs.jobs import Job, Result, execute, read_result
+
+BALANCE = 11
+
+
+def test_ranks_are_compared_and_a_constant_has_none():
+    assert importances.rank_correlation(np.arange(4), np.exp(np.arange(4.0))) == pytest.approx(1)
+    assert importances.rank_correlation(np.arange(4), -np.arange(4)) == pytest.approx(-1)
+    assert np.isnan(importances.rank_correlation(np.zeros(4), np.arange(4)))
+
+
+def result(dataset, **found):
+    recipe = importances.RECIPES[known_table(dataset).task]
+    job = Job(importances.PROTOCOL, dataset, importances.NAME, 0, recipe)
+    details = {"rows": 9, "columns": 3, "loss": 0.5, "repeats": 1.0, **found}
+    return Result(job, Scores(0.0, 0.0, 1.0, 1.0, details), None)
+
+
+def test_the_summary_has_medians_of_what_is_defined():
+    results = [result(ENERGY, score=0.8, seeds=0.9), result(BALANCE, score=np.nan, seeds=1.0)]
+    summary = importances.summary_rows(importances.table_rows(results)).set_index("correlation")
+    assert summary.loc["permutation", ["tables", "median"]].tolist() == [1, 0.8]
+    assert summary.loc["seeds", ["tables", "median"]].tolist() == [2, pytest.approx(0.95)]
+    text = importances.report(importances.table_rows(results), results)
+    assert text.index("energy_efficiency") < text.index("balance-scale")
+
+
+def test_the_command_fits_compares_writes_and_continues(made_up, tmp_path, monkeypatch, capsys):
+    def in_this_process(jobs, work, out, n_processes, mix_commits):
+        return [read_result(job, out) or execute(job, work, out) for job in jobs]
+
+    monkeypatch.setattr(importances, "run_jobs", in_this_process)
+    monkeypatch.setattr(importances, "REPEATS", 2)
+    words = ["importances", "--data", str(made_up / "data"), "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert untraceable(tmp_path / "out") == []
+    rows = pd.read_csv(tmp_path / "out" / "importances.csv", comment="#")
+    # y is the sum of all columns and noise: their ranks are chance, and seeds agree all the same.
+    assert rows["columns"].tolist() == [8]
+    assert rows["seeds"].item() > 0.7
+    monkeypatch.setattr(importances, "compared", None)
+    assert main(words) == 0
+    assert capsys.readouterr().out == printed

@@ -487,14 +487,9 @@ def resumed_network(
             "add layers to it. Set warm_start=False to start afresh."
         )
     known = former.targets
-    if isinstance(known, ClassTargets) and not same_classes(classes, known.classes):
+    if isinstance(known, ClassTargets) and not np.array_equal(np.asarray(classes), known.classes):
         raise ValueError(
             "y holds other classes than in the last fit, so warm_start cannot add layers to it. "
             "Set warm_start=False to start afresh."
         )
     return fitted
-
-
-def same_classes(classes: np.ndarray | None, others: np.ndarray) -> bool:
-    """Whether two fits tell the same classes apart."""
-    return classes is not None and np.array_equal(classes, others)

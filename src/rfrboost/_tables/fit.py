@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from scipy import sparse
 
 from rfrboost._numerics.arrays import content_order, frozen
 from rfrboost._tables.encoder import (
@@ -25,6 +26,7 @@ from rfrboost._tables.encoder import (
     level_codes,
 )
 from rfrboost._tables.report import ColumnReport
+from rfrboost._tables.sparse_columns import usable_columns
 from rfrboost._tables.spellings import TRUTH, SpelledColumn, recognised
 from rfrboost._tables.statistics import (
     FEWEST_ROWS,
@@ -102,6 +104,8 @@ def fit_encoder(
     table = read_table(X)
     forced = chosen_columns(categorical, table)
     y = np.asarray(y)
+    if table.array is None and sparse.issparse(X):
+        table = replace(table, usable=usable_columns(X, y, task))
     if w is None or (w > 0).all():
         Y = encoding_targets(y, task, counts(w))
         return fit_present(table, Y, counts(w), rng, parts, forced)
@@ -232,7 +236,7 @@ def fit_present(
 def column_kinds(table: Table, forced: frozenset[int], draft: Draft) -> dict[int, str]:
     """The kind of every column, after its values as people write them have been recognised."""
     kinds = {}
-    for j in range(table.shape[1]):
+    for j in table.usable or range(table.shape[1]):
         column = table.column(j)
         kinds[j] = column.kind
         if j in forced:

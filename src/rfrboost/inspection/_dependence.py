@@ -186,7 +186,7 @@ def grid_of(table: Any, column: int) -> np.ndarray:
     order = known[np.argsort(values[known], kind="stable")]
     ranks = np.linspace(0.02, 0.98, GRID) * (len(order) - 1)
     rows = order[np.round(ranks).astype(int)]
-    return rows[np.unique(values[rows], return_index=True)[1]]
+    return np.asarray(rows[np.unique(values[rows], return_index=True)[1]])
 
 
 def level_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -165,6 +165,7 @@ def test_weights_whose_sum_overflows(rows, task):
     np.testing.assert_allclose(found.astype(float), expected.astype(float), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Column 'odd' is read as categories")
 @pytest.mark.parametrize("other", [[], ["text"]], ids=["numbers", "text"])
 def test_a_signaling_nan_is_a_missing_value(other):
     """Beside text, a column holds levels."""

@@ -244,6 +244,7 @@ class Inputs:
 
         scikit-learn's rules ask for an error if the names are those of the fit in another order.
         """
+        X = as_frame(X)
         if self.names is None or not hasattr(X, "columns") or sparse.issparse(X):
             return X
         present = list(X.columns)
@@ -261,7 +262,6 @@ class Inputs:
             return array
         if self._plain(X):
             return self.encoder(X)
-        X = as_frame(X)
         if is_table(X):
             validate_data(estimator, X, reset=False, skip_check_array=True)
             return self.encoder(X)

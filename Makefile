@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-core test-torch lint bench bench-scale replay docs wheel-test fuzz clean
+.PHONY: demo test test-core test-torch test-oldest test-newest test-locked lint bench bench-scale replay docs \
+	wheel-test fuzz package audit lock clean
+
+ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 # One stamp a set of extras, so that the demo does not wait for the test tools.
 $(VENV)/%.stamp: pyproject.toml
@@ -16,19 +19,68 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/test.stamp lint
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto
 
 # The tests of the library itself, without Dask, ONNX, PyTorch, other modelling libraries or a browser.
 CORE = numerics tables model rows paper auto blocks estimators files inspection
 test-core: $(VENV)/test-core.stamp
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(CORE:%=tests/%) src/rfrboost
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto $(CORE:%=tests/%) src/rfrboost
 
 # What needs PyTorch, skipped by `make test` where it is absent. A CPU build is enough and much
 # smaller: name the one you can get, as in `make test-torch TORCH="torch==2.13.0"`.
 TORCH ?= torch
 test-torch: $(VENV)/test.stamp
 	$(BIN)/python -m pip install --quiet "$(TORCH)" --editable ".[test,torch]"
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/export/test_torch.py tests/experiments/test_experiments_mlp.py tests/experiments/test_experiments_searched.py tests/experiments/test_experiments_fine_tune.py
+	$(ONE_THREAD) $(BIN)/python -m pytest tests/export/test_torch.py tests/experiments/test_experiments_mlp.py tests/experiments/test_experiments_searched.py tests/experiments/test_experiments_fine_tune.py
+
+# All tests with the oldest versions that are allowed, those of floors.txt. Old packages use what newer
+# ones that they need have since deprecated.
+OLDEST = .venv-oldest/bin/python -m
+.venv-oldest/stamp: pyproject.toml floors.txt
+	rm -rf .venv-oldest
+	$(PYTHON) -m venv .venv-oldest
+	$(OLDEST) pip install --quiet --constraint floors.txt --editable ".[test]"
+	touch $@
+test-oldest: .venv-oldest/stamp
+	$(ONE_THREAD) $(OLDEST) pytest -n auto -W ignore::DeprecationWarning
+
+# All tests with the newest releases and pre-releases, as of now.
+NEWEST = .venv-newest/bin/python -m
+test-newest:
+	test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
+	$(NEWEST) pip install --quiet --pre --upgrade --upgrade-strategy eager --editable ".[test]"
+	$(ONE_THREAD) $(NEWEST) pytest -n auto
+
+# All tests with the very files whose hashes are in requirements.lock, on the Python it was made with.
+LOCKED = .venv-locked/bin/python -m
+.venv-locked/stamp: pyproject.toml requirements.lock
+	rm -rf .venv-locked
+	$(PYTHON) -m venv .venv-locked
+	$(LOCKED) pip install --quiet --require-hashes --requirement requirements.lock
+	$(LOCKED) pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+test-locked: .venv-locked/stamp
+	$(LOCKED) ruff check .
+	$(LOCKED) mypy
+	$(ONE_THREAD) $(LOCKED) pytest -n auto
+
+# requirements.lock anew: the newest versions that go together, without the name of where they were found.
+lock: $(VENV)/release.stamp
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-header \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-annotate \
+		--extra test --build-deps-for editable --output-file requirements.lock pyproject.toml
+
+# What is uploaded: it builds, its metadata is right, and its public names have types.
+package: $(VENV)/release.stamp
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/typed.py
+
+# Known weaknesses of the packages in requirements.lock, and patterns in our code that deserve a look.
+audit: $(VENV)/release.stamp
+	$(BIN)/pip-audit --require-hashes --disable-pip --requirement requirements.lock
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src tools examples
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .
@@ -51,7 +103,7 @@ replay: $(VENV)/experiments.stamp
 # this environment. Pages of modules are made anew, so that none is left of a module that is gone.
 docs: $(VENV)/docs.stamp
 	rm -rf docs/api docs/internals
-	PATH="$(CURDIR)/$(BIN):$$PATH" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(ONE_THREAD) \
 		$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 # The commands of docs/start.md, word by word, in an empty directory that holds only the wheel.
@@ -63,4 +115,4 @@ fuzz: $(VENV)/test-core.stamp
 	$(BIN)/python -m tools.fuzz_files
 
 clean:
-	rm -rf $(VENV) docs/_build docs/api docs/gallery docs/internals dist build .pytest_cache .mypy_cache .ruff_cache demo-output
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-locked docs/_build docs/api docs/gallery docs/internals dist build .pytest_cache .mypy_cache .ruff_cache demo-output

@@ -102,7 +102,7 @@ def packed_texts(state: dict[str, Any]) -> bytes:
     usual = container.LONG_TEXT
     container.LONG_TEXT = 1
     try:
-        return container.pack_as(container.TEXT_FORMAT, state, "0")
+        return container.pack_as(container.NEWER_FORMAT, state, "0")
     finally:
         container.LONG_TEXT = usual
 

@@ -23,6 +23,7 @@ LINKS = {
     r"experiments/README\.md": "/results/experiments.md",
     r"benchmarks/results\.md": "/results/benchmarks.md",
     r"benchmarks/(dask|scale)\.md": r"/results/\1.md",
+    r"examples/serve/README\.md": "/guide/serve.md",
     r"SECURITY\.md": "/security.md",
     r"CONTRIBUTING\.md": "/contributing.md",
     r"CHANGELOG\.md": "/changes.md",

@@ -1,10 +1,12 @@
-"""Finding, checking and loading the OpenML tables of the paper.
+"""Finding, checking and loading the OpenML tables of the paper, and further tables.
 
 A table is one parquet file, ``<folder>/<task>/<id>_<name>.parquet``, whose last column is
 the label ``target``. The tables are not part of the repository; ``experiments/tables.csv`` lists
-the id, name, task and shape of each, and a file of another shape is refused. Without a data folder
-the tables are fetched by OpenML's client and kept in the layout of a data folder, so that all later
-steps are the same.
+the id, name, task and shape of each, and a file of another shape is refused. Further public tables,
+which the paper does not have, are listed in ``experiments/further_tables.csv`` under numbers of
+our own; their files are ``<task>/<name>.parquet`` in a folder that ``--data`` names. Without a data
+folder the paper's tables are fetched by OpenML's client and kept in the layout of a data folder, so
+that all later steps are the same.
 """
 
 import csv
@@ -21,6 +23,9 @@ from experiments.requests import UsageError, require
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FACTS = REPOSITORY / "experiments" / "tables.csv"
+FURTHER_FACTS = REPOSITORY / "experiments" / "further_tables.csv"
+# Our numbers of further tables begin here, above all ids of OpenML.
+FIRST_FURTHER = 1_000_001
 DATA_VARIABLE = "RFRBOOST_DATA"
 LABEL = "target"
 
@@ -37,19 +42,23 @@ class Table:
 
     def path(self, folder: Path) -> Path:
         """The file of this table in a data folder."""
-        return folder / self.task / f"{self.id}_{self.name}.parquet"
+        stem = self.name if self.id >= FIRST_FURTHER else f"{self.id}_{self.name}"
+        return folder / self.task / f"{stem}.parquet"
 
 
 @functools.cache
 def known_tables() -> dict[int, Table]:
-    """The tables of ``tables.csv`` by their OpenML id."""
-    with FACTS.open(newline="", encoding="utf-8") as stream:
-        return {
-            int(row["id"]): Table(
-                int(row["id"]), row["name"], row["task"], int(row["rows"]), int(row["columns"])
-            )
+    """The tables of the paper by their OpenML id, then further tables by our number."""
+    return {table.id: table for facts in (FACTS, FURTHER_FACTS) for table in listed_tables(facts)}
+
+
+def listed_tables(facts: Path) -> list[Table]:
+    """The tables that a file of facts lists."""
+    with facts.open(newline="", encoding="utf-8") as stream:
+        return [
+            Table(int(row["id"]), row["name"], row["task"], int(row["rows"]), int(row["columns"]))
             for row in csv.DictReader(stream)
-        }
+        ]
 
 
 def find_data_folder(argument: Path | None) -> Path:
@@ -79,7 +88,8 @@ def available_tables(folder: Path) -> list[Table]:
 def select_tables(folder: Path, ids: list[int] | None) -> list[Table]:
     """The tables with these ids, checked; all available tables when ``ids`` is None."""
     if folder == openml_folder():
-        return _fetched_tables(folder, list(known_tables()) if ids is None else ids)
+        every = [table.id for table in listed_tables(FACTS)]
+        return _fetched_tables(folder, every if ids is None else ids)
     tables = available_tables(folder) if ids is None else [known_table(id) for id in ids]
     for table in tables:
         check_table(table, folder)
@@ -114,7 +124,8 @@ def known_table(id: int) -> Table:
     table = known_tables().get(id)
     if table is None:
         raise UsageError(
-            f"Unknown table {id}: the ids of the paper's tables are in experiments/tables.csv."
+            f"Unknown table {id}: the ids of the paper's tables are in experiments/tables.csv, "
+            "our numbers of further tables in experiments/further_tables.csv."
         )
     return table
 
@@ -149,9 +160,11 @@ def _check_shape(table: Table, where: str, rows: int, columns: int) -> None:
 
 
 def load_table(table: Table, folder: Path) -> pd.DataFrame:
-    """The whole table, checked, with its label in the column ``target``."""
+    """The whole table, checked, with its label in the column ``target``; text as categories."""
     check_table(table, folder)
-    return pd.read_parquet(table.path(folder))
+    frame = pd.read_parquet(table.path(folder))
+    texts = frame.drop(columns=LABEL).select_dtypes(["object", "string", "bool"])
+    return frame.astype(dict.fromkeys(texts.columns, "category"))
 
 
 def openml_folder() -> Path:

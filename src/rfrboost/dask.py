@@ -12,8 +12,8 @@ from sklearn.base import _fit_context
 
 try:
     from distributed import Client
-except ImportError as error:
-    raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from error
+except ImportError as _error:
+    raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from _error
 
 from rfrboost._blocks.held_out import HeldOutRows
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays, names_of

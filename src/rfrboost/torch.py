@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 
 try:
     import torch
-except ImportError as error:
-    raise ImportError("rfrboost.torch needs PyTorch: pip install 'rfrboost[torch]'.") from error
+except ImportError as _error:
+    raise ImportError("rfrboost.torch needs PyTorch: pip install 'rfrboost[torch]'.") from _error
 
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.problem import checked_weights, scaled_weights

@@ -9,6 +9,7 @@ from model_zoo import classification, regression
 from numpy.random import SeedSequence, default_rng
 from scipy.special import expit, softmax
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from small_bags import ALONE, RUN, SHARED, feature_values
 from threadpoolctl import threadpool_limits
 
@@ -28,6 +29,7 @@ from rfrboost._model.losses import (
 )
 from rfrboost._model.network import centered
 from rfrboost._model.samplers import SWIM, SparseSWIM
+from rfrboost._numerics.arrays import coarse
 
 MODELS = {
     "regressor": RFRBoostRegressor(random_state=0),
@@ -148,10 +150,10 @@ def add(raw, by_group, x, d):
 def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(name, sizes):
     X, fresh = (default_rng(seed).standard_normal((n, 4)) for seed, n in ((0, 80), (1, 30)))
     y, plan = targets_for(name, X), plan_for(name, sizes)
-    mean = X.mean(axis=0)
+    mean = coarse(X.mean(axis=0), np.ptp(X, axis=0))
     rng = default_rng(SeedSequence(plan.seed))
     bags = bag(centered(X, mean), y, None, plan.n_bags, plan.strata, rng, sizes)
-    families, _ = fit_families(bags, plan, rng, RUN, began=0.0)
+    families, _ = fit_families(bags, plan, rng, RUN)
     assert families.boosted
     assert (families.kernel is not None) == plan.loss.least_squares
     for k in bags.members:
@@ -219,8 +221,9 @@ def test_the_input_gradient_is_the_slope_of_the_prediction(name):
     X, y = data_for(name, n=80)
     fresh = data_for(name, n=25, seed=1)[0]
     model = clone(KINDS[name]).set_params(features="swim", l2_step=1e-9).fit(X, y)
-    expected = slopes(model, fresh, 1e-5)
-    atol = 1e-4 * np.abs(expected).max()
+    # A step that is large beside the rounding of predictions, within 1.5e-6 of their spread.
+    expected = slopes(model, fresh, 1e-3)
+    atol = 5e-3 * np.abs(expected).max()
     np.testing.assert_allclose(model.input_gradient(fresh), expected, atol=atol)
 
 
@@ -257,10 +260,10 @@ def test_seed_order_threads_and_the_size_of_weights(name):
     near = {"rtol": rounding, "atol": rounding * np.abs(expected).max()}
     order = default_rng(0).permutation(len(X))
     shuffled = clone(model).fit(X[order], y[order])
-    np.testing.assert_allclose(output(shuffled, X), expected, **near)
-    np.testing.assert_allclose(shuffled.oof_score_, model.oof_score_, atol=rounding)
+    np.testing.assert_array_equal(output(shuffled, X), expected)
+    assert shuffled.oof_score_ == pytest.approx(model.oof_score_, abs=1e-12)
     importances = model.feature_importances_
-    np.testing.assert_allclose(shuffled.feature_importances_, importances, atol=rounding)
+    np.testing.assert_allclose(shuffled.feature_importances_, importances, atol=1e-9)
     doubled = clone(model).fit(X, y, sample_weight=np.full(len(X), 2.0))
     np.testing.assert_allclose(output(doubled, X), expected, **near)
     with threadpool_limits(2):
@@ -326,7 +329,8 @@ def test_little_time_is_enough_for_a_usable_model(name, n):
     assert len(model.history_) <= 1
     assert len(model.network_.layers) <= 1
     held = data_for(name, seed=1)
-    assert model.score(*held) > (0.4 if name == "regressor" else 0.45)
+    linear = LinearRegression() if name == "regressor" else LogisticRegression()
+    assert model.score(*held) > linear.fit(X, y).score(*held) - 0.02
 
 
 def test_the_history_is_of_the_layers_that_were_kept():

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fake_clock import Clock, install
 from scipy.stats import spearmanr
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -14,6 +15,7 @@ from sklearn.inspection import permutation_importance
 
 from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._auto.importances import FEWEST_ROWS, LEAST_PREDICTED, column_shares, spread_rows
+from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost.inspection import importances, plot_importances
 
 EFFECTS = {"a": 0.0, "b": 2.0, "c": -1.0, "d": 0.5}
@@ -177,12 +179,20 @@ def test_the_work_is_bounded_by_the_size_of_the_table(n_rows, n_columns):
     assert asked <= most + most // n_columns + 1
 
 
-def test_after_the_time_limit_there_is_one_pass():
+def test_after_the_time_limit_there_is_no_further_pass(monkeypatch):
     X = np.random.default_rng(0).normal(size=(5000, 4))
-    both = [shares_of(X, lambda x: x[:, :1], deadline=time.perf_counter() + s) for s in (-1, 99)]
-    (late, asked), (_, unhurried) = both
+    found = []
+    # The clock is read after each of four columns of the first pass, and after every pass.
+    for deadline in (4.0, 99.0):
+        install(monkeypatch, Clock())
+        found.append(shares_of(X, lambda x: x[:, :1], deadline=deadline))
+    (late, asked), (_, unhurried) = found
     np.testing.assert_allclose(late, [1, 0, 0, 0])
     assert asked <= unhurried / 2
+    for deadline in (0.0, 3.0):
+        install(monkeypatch, Clock())
+        with pytest.raises(OutOfTimeError):
+            shares_of(X, lambda x: x[:, :1], deadline=deadline)
 
 
 def test_the_time_limit_of_a_fit_reaches_its_importances(monkeypatch):

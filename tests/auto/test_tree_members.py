@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 from itertools import product as combinations
-from time import perf_counter
 
 import numpy as np
 import pytest
+from fake_clock import Clock, install
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -193,12 +193,19 @@ def test_the_feature_map_gives_the_predictions_of_the_fit():
     assert fit.features.columns.shape[1] == len(fit.records) * LAYER_TREES
 
 
-def test_after_the_deadline_one_layer_is_grown():
+def test_no_layer_is_grown_that_would_end_after_the_deadline(monkeypatch):
     bags = table(n=300)
     start = np.zeros((len(bags.members), 1))
-    late = replace(RUN, deadline=perf_counter() - 1)
-    fit = fit_trees(bags, start, SquaredError(), 40, default_rng(0), late)
-    assert len(fit.records) == 1
+    layers = []
+    # The clock is read once for each of three columns, and some times for each layer.
+    for deadline in (0.0, 2.0, 10.0, 30.0):
+        clock = install(monkeypatch, Clock())
+        late = replace(RUN, deadline=deadline)
+        fit = fit_trees(bags, start, SquaredError(), 40, default_rng(0), late)
+        layers.append(0 if fit is None else len(fit.records))
+        assert clock.readings <= deadline + 5
+    assert layers[:2] == [0, 0]
+    assert 0 < layers[2] < layers[3] < 40
 
 
 def test_constant_columns_grow_no_tree():

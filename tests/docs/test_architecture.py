@@ -107,7 +107,8 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
         "_dask": {"dask", "distributed"},
         "dask": {"distributed"},
         "torch": {"torch"},
-        "inspection": {"matplotlib", "mpl_toolkits"},
+        # pandas: frames that come as such, and the report.
+        "inspection": {"matplotlib", "mpl_toolkits", "pandas"},
         "cli": {"pandas", "pyarrow", "rich", "typer", "click", "matplotlib", "openpyxl"},
     }
     for path in MODULES:

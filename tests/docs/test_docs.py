@@ -5,7 +5,6 @@ import doctest
 import importlib.util
 import re
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -109,21 +108,6 @@ def test_pages_name_functions_that_exist(page):
         module = ROOT / "src" / Path(*parts[:-depth]).with_suffix(".py")
         assert module.exists(), name
         assert ".".join(parts[-depth:]) in names_in(module), name
-
-
-def test_the_oldest_versions_are_those_that_are_tested_and_promised():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["files"], *extras["onnx"], *extras["parquet"]]
-    floors = dict(re.match(r"([\w-]+)>=([\d.]+)", entry).groups() for entry in wanted)
-    lines = (ROOT / ".github" / "oldest.txt").read_text(encoding="utf-8").splitlines()
-    tested = dict(line.removesuffix(".*").split("==") for line in lines if not line.startswith("#"))
-    assert tested == floors
-    policy = " ".join(text_of("policy.md").split()).lower()
-    for name, version in floors.items():
-        assert f"{name} {version}" in policy, name
-    assert project["requires-python"] == ">=3.11"
-    assert "python 3.11 and later" in policy
 
 
 def test_the_readme_is_short_and_begins_with_the_two_commands():

@@ -103,6 +103,26 @@ def test_shap_adds_up_on_frames_with_categories(on_frame, shap):
     np.testing.assert_allclose(values[:, 1], effect[20:26] - effect[:20].mean(), atol=0.3)
 
 
+def test_shap_explains_any_frame_with_a_masker_that_chooses_cells(on_frame, shap):
+    """The lines of docs/guide/explain.md."""
+    model, X, _ = on_frame
+    background = X.sample(20, random_state=0).to_numpy(dtype=object)
+
+    def masker(mask, row):
+        return (np.where(mask, row, background),)
+
+    def predict(rows):
+        return model.predict(pd.DataFrame(rows, columns=X.columns).astype(X.dtypes))
+
+    missing = X[X["age"].isna()][:3]
+    explained = shap.Explainer(predict, masker)(missing, silent=True)
+    total = explained.base_values + explained.values.sum(axis=1)
+    np.testing.assert_allclose(total, model.predict(missing), atol=1e-5)
+    effect = X["floor"].map(EFFECTS).astype(float)
+    mean = pd.Series(background[:, 1]).map(EFFECTS).mean()
+    np.testing.assert_allclose(explained.values[:, 1], effect[missing.index] - mean, atol=0.3)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["Exact", "Permutation"])
 def test_shap_adds_up_on_arrays(on_array, shap, name):

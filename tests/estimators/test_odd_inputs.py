@@ -158,3 +158,15 @@ def test_a_sparse_matrix_that_is_a_dict_is_a_matrix():
     model = RFRBoostRegressor(random_state=0).fit(sparse.dok_matrix(dense), y)
     expected = RFRBoostRegressor(random_state=0).fit(dense, y).predict(dense)
     np.testing.assert_array_equal(model.predict(sparse.dok_matrix(dense)), expected)
+
+
+@pytest.mark.parametrize("loss", ["huber", "quantile"])
+@pytest.mark.parametrize("size", [1e-310, 5e-324])
+@pytest.mark.parametrize("n_layers", [1, "auto"])
+def test_subnormal_targets_of_robust_losses(loss, size, n_layers):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = size * np.round(10 * X[:, 0])
+    model = RFRBoostRegressor(n_layers, n_features=10, loss=loss, random_state=0).fit(X, y)
+    predicted = model.predict(X)
+    assert np.isfinite(predicted).all()
+    assert np.abs(predicted).max() <= 2 * np.abs(y).max()

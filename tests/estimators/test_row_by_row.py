@@ -12,6 +12,9 @@ from small_sizes import with_sizes
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._numerics.sizes import Sizes
 
+# Models that read tables say that such rows are unlike all that they were fitted on.
+pytestmark = pytest.mark.filterwarnings("ignore:.* rows hold numbers far outside the range")
+
 #: the largest change, in units of the spread of what is predicted
 CLOSE = 1e-7
 
@@ -110,6 +113,23 @@ def test_one_row_far_out_changes_no_other(model_and_rows, outlier):
     batch[40] = 0
     batch[40, 0] = outlier
     check(alone, {name: np.delete(a, 40, axis=0) for name, a in answers(model, batch).items()})
+
+
+def test_a_row_alone_is_predicted_as_among_others(model_and_rows):
+    model, X = model_and_rows
+    X = X[:60]
+    one_by_one = [answers(model, X[[i]]) for i in range(len(X))]
+    among = answers(model, X)
+    check(among, {name: np.concatenate([a[name] for a in one_by_one]) for name in among})
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_probabilities_of_a_row_do_not_depend_on_the_size_of_the_batch(seed):
+    X, y = make_moons(600, noise=0.2, random_state=seed)
+    model = RFRBoostClassifier(random_state=0).fit(X, y)
+    among = model.predict_proba(X[:200])
+    alone = np.vstack([model.predict_proba(row[None]) for row in X[:200]])
+    assert np.abs(among - alone).max() < CLOSE * among.std()
 
 
 def exported(kind, model, X):

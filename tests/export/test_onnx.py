@@ -181,6 +181,83 @@ def test_labels_keep_their_type(labels, kind):
     check(model, X.astype(np.float32), y)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6, 1e8])
+@pytest.mark.parametrize("n_layers", [2, "auto"])
+def test_large_offsets_of_targets_cost_no_digits(n_layers, offset, dtype):
+    X, y = regression(200)
+    X = X.astype(np.float32)
+    y = offset + np.sin(X[:, 0].astype(float))
+    model = RFRBoostRegressor(n_layers, n_features=20, random_state=0).fit(X, y)
+    check(model, X, y, dtype)
+    wide = dtype == "float64" or offset > 0
+    assert session(model, dtype).get_outputs()[0].type == f"tensor({'double' if wide else 'float'})"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [1e-40, 1e38, 1e150])
+def test_targets_beyond_single_precision_are_finite(size, dtype):
+    X, y = regression(120)
+    X = X.astype(np.float32)
+    check(RFRBoostRegressor(2, n_features=20, random_state=0).fit(X, size * y), X, size * y, dtype)
+
+
+def test_large_counts_keep_their_digits():
+    X, y = regression(200)
+    X = X.astype(np.float32)
+    for size in (1.0, 1e8):
+        counts = np.round(size * np.exp(y))
+        model = RFRBoostRegressor(2, n_features=20, loss="poisson", random_state=0).fit(X, counts)
+        check(model, X, counts)
+
+
+def test_probabilities_have_the_type_that_was_asked_for():
+    X, y = classification()
+    model = RFRBoostClassifier(1, n_features=20, random_state=0).fit(X, y)
+    for dtype, kind in (("float32", "float"), ("float64", "double")):
+        assert session(model, dtype).get_outputs()[1].type == f"tensor({kind})"
+
+
+@pytest.mark.parametrize("largest", [2**63 - 1, 2**63, 2**64 - 1])
+def test_large_labels_do_not_wrap(largest):
+    X, y = classification(classes=2)
+    labels = np.where(y == "class 0", 3, largest).astype(np.uint64)
+    model = RFRBoostClassifier(1, n_features=20, random_state=0).fit(X, labels)
+    check(model, X.astype(np.float32), labels)
+
+
+@pytest.mark.parametrize("n_layers", [1, "auto"])
+@pytest.mark.parametrize("names", [("", "b"), ("", "(no name)"), ("N", "X"), ("a\0b", "variable")])
+def test_odd_names_of_columns(names, n_layers):
+    X, y = regression(80, columns=2)
+    frame = pd.DataFrame(X.astype(np.float32), columns=list(names))
+    model = RFRBoostRegressor(n_layers, n_features=10, random_state=0).fit(frame, y)
+    check(model, frame, y)
+    fed = {i.name for i in session(model).get_inputs()}
+    assert len(fed) == 2
+    assert set(names) - {""} <= fed
+
+
+def test_names_that_no_file_can_hold_are_refused():
+    X, y = regression(80, columns=2)
+    frame = pd.DataFrame(X, columns=pd.Index(["a", "\ud800"], dtype=object))
+    model = RFRBoostRegressor(1, n_features=10, random_state=0).fit(frame, y)
+    with pytest.raises(ValueError, match="not valid Unicode"):
+        model.to_onnx()
+
+
+def test_levels_may_be_all_the_texts_for_missing_values():
+    from rfrboost._export.onnx.inputs import MISSING_TEXTS
+
+    rng = np.random.default_rng(0)
+    kinds = rng.choice(np.array([*MISSING_TEXTS, "(hole) 2", None], dtype=object), 300)
+    X = pd.DataFrame({"kind": kinds, "z": rng.normal(size=300)})
+    y = np.array([len(k or "") for k in kinds]) + X["z"].to_numpy()
+    model = RFRBoostRegressor(n_bags=2, features=("swim",), random_state=0).fit(X, y)
+    check(model, X, y, "float64")
+    assert "(hole) 3" in model.onnx_inputs(X)["kind"]
+
+
 def test_empty_text_may_be_a_level_beside_missing_values():
     rng = np.random.default_rng(0)
     kinds = rng.choice(np.array(["", "a", None], dtype=object), 300)
@@ -232,17 +309,20 @@ def test_columns_are_fed_by_name():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
     model = RFRBoostRegressor(features=("swim",), n_bags=2, random_state=0)
     model.fit(frame, frame["a"] - 2 * frame["b"])
-    for wrong in (frame[["b", "a", "c"]], frame[["a", "b"]], frame.assign(d=0.0)):
+    for wrong in (frame[["b", "a", "c"]], frame[["a", "b"]]):
         with pytest.raises(ValueError, match="feature names"):
             model.onnx_inputs(wrong)
+    fed = model.onnx_inputs(frame.assign(d=0.0)[["d", "b", "a", "c"]])
+    assert all(np.array_equal(fed[name], x) for name, x in model.onnx_inputs(frame).items())
 
 
 def test_rows_far_from_training_stay_within_bounds():
-    X, y = regression()
+    X, _ = regression()
+    y = 3 * X[:, 0]
     for settings in ({}, {"preprocess": None}):
         model = RFRBoostRegressor(features=("swim",), n_bags=2, random_state=0, **settings)
         model.fit(X, y)
-        far = 50 * X[:5]
+        far = 50 * X
         predicted = model.predict(far)
         made = session(model, "float64").run(None, model.onnx_inputs(far, dtype="float64"))[0]
         np.testing.assert_allclose(made[:, 0], predicted, rtol=1e-5, atol=1e-5)

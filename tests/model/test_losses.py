@@ -236,8 +236,8 @@ def test_named_losses_take_their_scale_from_the_targets():
 
 def test_losses_given_as_objects_keep_their_scale_in_units_of_y():
     y = default_rng(0).standard_normal((50, 1))
-    assert fitted_loss(Huber(2.0), 0.5, 0.1, 4.0, y, None) == Huber(0.5)
-    assert fitted_loss(Quantile(0.8, 2.0), 0.5, 0.1, 4.0, y, None) == Quantile(0.8, 0.5)
+    assert fitted_loss(Huber(2.0), 0.5, 0.1, np.array([4.0]), y, None) == Huber(0.5)
+    assert fitted_loss(Quantile(0.8, 2.0), 0.5, 0.1, np.array([4.0]), y, None) == Quantile(0.8, 0.5)
 
 
 @pytest.mark.parametrize(

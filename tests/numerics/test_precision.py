@@ -69,5 +69,5 @@ def test_bumps_of_rows_close_to_their_centres(mix, size):
 def test_gentle_features_stay_in_single_precision():
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(D + 1, P)).astype(np.float32)
-    net = network(DenseFeatures(weights, "tanh"), 0.01 * rng.normal(size=P))
+    net = network(DenseFeatures(weights, "tanh"), 0.0003 * rng.normal(size=P))
     assert net.precisions == ((np.dtype(np.float32), np.dtype(np.float32)),)

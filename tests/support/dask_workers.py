@@ -1,6 +1,6 @@
 """Dask for tests: two worker processes, and rows cut in every way that Dask cuts them."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 
 import dask
@@ -24,6 +24,8 @@ PATIENT = {
     "distributed.comm.timeouts.connect": "600s",
     "distributed.comm.timeouts.tcp": "600s",
     "distributed.scheduler.worker-ttl": "600s",
+    # A killed worker that is not back by then is given up, and its tasks wait for ever.
+    "distributed.deploy.lost-worker-timeout": "600s",
 }
 
 
@@ -31,12 +33,15 @@ PATIENT = {
 def two_workers():
     """A client of two worker processes of one thread each."""
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with (
-        dask.config.set(PATIENT),
-        LocalCluster(**options, silence_logs=50) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    with dask.config.set(PATIENT):
+        cluster = LocalCluster(**options, silence_logs=50)
+        try:
+            with Client(cluster) as client:
+                yield client
+        finally:
+            # On a busy machine a worker may need longer to end than Dask is willing to wait.
+            with suppress(TimeoutError):
+                cluster.close()
 
 
 def edges_of(lengths, n):

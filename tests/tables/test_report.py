@@ -110,8 +110,9 @@ def test_text_is_bounded_stored_and_independent_of_the_order_of_rows():
 
 
 def levels_of(categorical, X):
-    encoder = fit_encoder(X, np.arange(len(X)), None, "regression", np.random.default_rng(0),
-                          categorical)[0]  # fmt: skip
+    rng = np.random.default_rng(0)
+    y = np.arange(len(X))
+    encoder, _ = fit_encoder(X, y, None, "regression", rng, categorical=categorical)
     return {column.name for column in encoder.report if column.kind == "categories"}
 
 

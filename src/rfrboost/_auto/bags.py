@@ -210,7 +210,7 @@ def bag_apart(
     n, m = len(y), len(held[1])
     x = np.vstack([x, held[0]])
     y = np.vstack([y, held[1]])
-    w = np.r_[np.ones(n) if w is None else w / w.mean(), np.ones(m)]
+    w = np.r_[np.ones(n) if w is None else w / np.sort(w).mean(), np.ones(m)]
     fold = np.r_[np.ones(n, np.intp), np.zeros(m, np.intp)]
     order = content_order(x, y, rng)
     return sorted_by_fold(x, y, w, order, fold, *all_but_own(1, 2), sizes)
@@ -248,7 +248,7 @@ def sorted_by_fold(
     return Bags(
         x=x[order],
         y=np.asfortranarray(y[order]),
-        w=np.ones(len(y)) if w is None else w[order] / w.mean(),
+        w=np.ones(len(y)) if w is None else w[order] / w[order].mean(),
         folds=folds,
         fitted=fitted,
         held=held,

@@ -29,6 +29,7 @@ from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network, centered
 from rfrboost._model.samplers import Sampler
+from rfrboost._numerics.arrays import coarse
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._numerics.threads import keep_freed_memory, team
 from rfrboost._typing import Array
@@ -110,7 +111,7 @@ def fit_auto(
     """
     keep_freed_memory()
     rng = default_rng(SeedSequence(plan.seed))
-    mean = np.average(X, axis=0, weights=w)
+    mean = coarse(np.average(X, axis=0, weights=w), np.ptp(X, axis=0))
     x = centered(X, mean)
     if validation is not None:
         held = (centered(validation[0], mean), validation[1])

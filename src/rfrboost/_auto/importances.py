@@ -73,7 +73,7 @@ def importances(
 
     chances = None if w is None else w[order] / w.sum()
     shares = column_shares(recombined, len(X), len(used), rng, same_unit, chances, deadline)
-    return np.bincount(used, shares)
+    return np.bincount(used, shares).astype(float)
 
 
 def column_shares(
@@ -108,7 +108,7 @@ def column_shares(
     m = int(np.clip(affordable, FEWEST_ROWS, MOST_ROWS)) // PASSES
     drawn = spread_rows(n_rows, chances, 2 * m * PASSES, rng).reshape(PASSES, 2, m)
     before = []
-    changes = []
+    changes: list[list[Array]] = []
     for rows, donors in drawn:
         predicted = recombined(np.tile(rows[:, None], n_columns))
         moved = shuffled(recombined, rows, donors, n_columns)

@@ -247,7 +247,7 @@ class GroupDraws:
     def learn_metric(self, layer: GroupLayer) -> None:
         """Add a layer's input gradients, averaged over members, at the probes; renew the metric.
 
-        Only :class:`DenseFeatures` have the weights and slopes that a metric is learned from.
+        Only ``DenseFeatures`` have the weights and slopes that a metric is learned from.
         """
         features = layer.features
         if not (self.settings.learns_metric and isinstance(features, DenseFeatures)):

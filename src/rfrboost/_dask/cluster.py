@@ -53,8 +53,8 @@ class Cluster:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.token = uuid4().hex
-        self.n_calls = 0
+        self.token: str = uuid4().hex
+        self.n_calls: int = 0
 
     def map(self, task: Callable[..., Any], call: Call, *pieces: list[Any]) -> Futures:
         """``task(call, *piece)`` for every piece; a piece is one item of each list."""

@@ -47,7 +47,7 @@ def cut_like(A: Any, X: Any, name: str) -> Any:
 
 
 class Partitions:
-    """All partitions as futures of :class:`NamedBlock`, counted.
+    """All partitions as futures of :class:`~rfrboost._blocks.block.NamedBlock`, counted.
 
     ``n_rows`` is the number of all rows, ``firsts`` the number of the first row of each partition.
     ``reader`` says how targets and weights are read.

@@ -275,7 +275,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         fitted on and makes use of, under the column's name: numbers (booleans too) with NaN for
         missing values, categories as text, with "" for missing values. A model fitted on an array
         of numbers has one input ``X``. :meth:`onnx_inputs` makes them of a table. Regressors give
-        ``variable``, classifiers ``label`` and ``probabilities``. Dates are refused. Needs the
+        ``variable``, classifiers ``label`` and ``probabilities``. Dates are refused. A column whose
+        name is empty is called "(no name)". Needs the
         package onnx (``pip install 'rfrboost[onnx]'``).
 
         Parameters
@@ -283,8 +284,10 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         path : str or path, optional
             Where to write the model; replaced at once if it exists.
         dtype : {"float32", "float64"}, default="float32"
-            The type of numbers that come in. float32 is what runtimes are usually fed with; a
-            column whose values differ in the eighth digit (coordinates, times) needs float64.
+            The type of numbers that come in, and of predictions. float32 is what runtimes are
+            usually fed with; a column whose values differ in the eighth digit (coordinates, times)
+            needs float64. ``variable`` is float64 in any case where float32 has too few digits for
+            it: targets far from zero, beside their spread, or beyond 1e30.
 
         Returns
         -------

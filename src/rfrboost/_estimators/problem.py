@@ -51,7 +51,7 @@ from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
-from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.arrays import coarse, frozen
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
     NEGLIGIBLE_WEIGHT,
@@ -70,6 +70,9 @@ from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.
 LARGEST_TARGET = 1e60
+# The range of exponents of a scale: down to the smallest float, so that targets of any size
+# are of size one in the fit.
+EXPONENTS = (-1074, 1000)
 # Steps in which the base-2 logarithms of several outputs' scales are rounded.
 EXPONENT_STEPS = 2.0**20
 # Deals rows out to the folds of target encodings, by their content.
@@ -83,17 +86,14 @@ ENSEMBLE_ROUNDING = 0.32
 
 @dataclass(frozen=True)
 class Request:
-    """A call of ``fit``: the estimator, its task and parameters, its former fit, and groups.
-
-    ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``; infinite without
-    ``max_seconds``.
-    """
+    """A call of ``fit``: the estimator, its task and parameters, its former fit, and groups."""
 
     estimator: Any
     task: str
     parameters: Parameters
     sizes: Sizes
     former: Fitted | None
+    #: when the fit has to end, a reading of ``time.perf_counter``; infinite without a time limit
     deadline: float
     groups: Any = None
 
@@ -149,11 +149,11 @@ def problem_of_arrays(
         refuse_both()
     inputs, X, y, w, splits, present = read(request, X, y, sample_weight, own_folds)
     counted = present_rows(w, len(y))
+    present[present] = counted
     if w is not None:
         w = scaled_weights(w)
         if not counted.all():
             X, y, w = X[counted], y[counted], w[counted]
-    present[present] = counted
     if inputs.encoder is None:
         # What an encoder writes is of size one already.
         check_columns(X, inputs.names)
@@ -236,25 +236,19 @@ def number_targets(
     request: Request, facts: Facts, scale: TargetScale, loss: Loss, one_axis: bool
 ) -> NumberTargets:
     """How numbers are fitted and predicted; an automatic fit stays near the training targets."""
-    # ``facts`` are of y as it came.
-    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))
+    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))  # facts are of y as it came
     margin = BEYOND * (ends[1] - ends[0])
     bounds = frozen(ends + np.outer([-1.0, 1.0], margin))
     # Outputs of a loss that are not one for each target have ranges that are not known.
-    known = len(margin) in (1, loss.n_outputs(ends))
-    several = loss.several_levels
-    automatic = request.parameters.automatic
-    return NumberTargets(scale, one_axis and not several, bounds if automatic and known else None)
+    known = request.parameters.automatic and len(margin) in (1, loss.n_outputs(ends))
+    return NumberTargets(scale, one_axis and not loss.several_levels, bounds if known else None)
 
 
 def read(
     request: Request, X: Any, y: Any, sample_weight: Any, own_folds: bool
 ) -> tuple[Inputs, Array, np.ndarray, Array | None, Splits | None, Mask]:
-    """The columns of X, X as an array of numbers, y as it came, weights, and the user's folds.
-
-    Under a time limit that is too short for all rows they are those of a sample. Last comes a mask
-    (n,) of the rows that they are of.
-    """
+    """The columns of X, X as an array of numbers, y as it came, weights, and the user's folds; and
+    a mask (n,) of the rows that these are of: all, or those that a time limit allows."""
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     check_container(X)
@@ -430,7 +424,8 @@ def target_scale(chunks: Chunks, apart: bool) -> TargetScale:
     largest = largest_of(np.maximum(facts.y_high, -facts.y_low))
     largest[largest == 0] = 1.0
     total, weight = chunks.total(power_sums, 0.0, largest, 1).values
-    shift = largest * (total / weight)
+    with np.errstate(over="ignore"):
+        shift = coarse(largest * (total / weight), facts.y_high - facts.y_low)
     spread = largest_of(np.maximum(facts.y_high - shift, shift - facts.y_low))
     varies = spread > 0
     if not varies.any():
@@ -456,7 +451,7 @@ def rounded_power(exponents: Array) -> Array:
     far as the order of rows could change them.
     """
     steps = 1 if len(exponents) == 1 else EXPONENT_STEPS
-    return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, -1000, 1000))
+    return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, *EXPONENTS))
 
 
 def resumed_network(
@@ -489,7 +484,7 @@ def resumed_network(
             "add layers to it. Set warm_start=False to start afresh."
         )
     known = former.targets
-    if isinstance(known, ClassTargets) and not np.array_equal(classes, known.classes):
+    if isinstance(known, ClassTargets) and not np.array_equal(np.asarray(classes), known.classes):
         raise ValueError(
             "y holds other classes than in the last fit, so warm_start cannot add layers to it. "
             "Set warm_start=False to start afresh."

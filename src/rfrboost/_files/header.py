@@ -27,7 +27,7 @@ def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         ``format``; ``version``, that of rfrboost which wrote it; ``estimator``, the name of its
         class; ``parameters``; ``fitted``, its state with ``{"array": name}`` in place of arrays of
         numbers; ``arrays``, their types and shapes by name; ``checksum``, which only
-        :func:`load` compares; ``bytes``, the size of the file.
+        :func:`rfrboost.load` compares; ``bytes``, the size of the file.
 
     Raises
     ------

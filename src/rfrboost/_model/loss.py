@@ -1,4 +1,4 @@
-"""What a loss is: :class:`Loss`, which users derive from, and :class:`BuiltInLoss`.
+"""What a loss is: :class:`rfrboost.Loss`, for users, and ``BuiltInLoss``.
 
 A raw prediction is Wᵀφ + b, an array (n, d) for n rows and d outputs; a loss l(raw, y) is convex
 and differentiable in it. The losses themselves are in :mod:`rfrboost._model.losses`. Here are also

@@ -419,7 +419,7 @@ def before_layers(network: Network, x: Array) -> list[Array] | list[None]:
 
 
 def pullback_of(features: FeatureMap, rows: Array) -> Callable[[Array], Array]:
-    """A feature map's derivative at some rows (:class:`DifferentiableFeatures`)."""
+    """A feature map's derivative at some rows, if it is one of ``DifferentiableFeatures``."""
     if not isinstance(features, DifferentiableFeatures):
         raise TypeError(
             f"Features of type {type(features).__name__} have no known derivative, so the "

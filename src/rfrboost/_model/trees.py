@@ -14,7 +14,7 @@ Shapes: m members, T trees for each of them, d outputs; rows are (x, 1), of shap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,6 +68,10 @@ class Trees:
         distinct, which = np.unique(asked, axis=0, return_inverse=True)
         height = self.columns.shape[2]
         return distinct[:, 0].astype(np.intp), distinct[:, 1], which.reshape(-1, height)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: the trees alone, without the questions kept for predicting."""
+        return {name: self.__dict__[name] for name in ("columns", "thresholds", "values")}
 
     def __call__(self, rows: Array, out: Array) -> None:
         for begin in range(0, len(rows), TREE_ROWS):

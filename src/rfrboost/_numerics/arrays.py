@@ -2,7 +2,8 @@
 
 A fit in memory must not depend on the order of its rows. Wherever rows are drawn or dealt out, they
 are therefore first put in an order that their content decides (:func:`content_order`). Where rows
-are decided on one by one, that is by a random number of their place (:func:`hashed`).
+are decided on one by one, that is by a random number of their place (:func:`hashed`). Sums that are
+needed before that are rounded (:func:`coarse`).
 """
 
 import numpy as np
@@ -17,6 +18,23 @@ def frozen(array: Array) -> Array:
     array = np.ascontiguousarray(array)
     array.flags.writeable = False
     return array
+
+
+# Coarse numbers are multiples of about this share of a unit: far above the rounding errors of sums,
+# and far below anything that matters.
+COARSE = 2.0**-20
+
+
+def coarse(values: Array, units: Array) -> Array:
+    """Means rounded to multiples of a power of two, a millionth of their ``units``.
+
+    A sum rounds differently in another order of rows, and what is chosen by random numbers can
+    magnify that to percents of a prediction. A rounded mean is the same in every order.
+    """
+    with np.errstate(all="ignore"):
+        steps = np.exp2(np.floor(np.log2(units))) * COARSE
+        rounded = np.round(values / steps) * steps
+    return np.where(np.isfinite(rounded), rounded, values)
 
 
 def largest_entry(A: Array) -> float:

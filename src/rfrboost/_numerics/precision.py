@@ -37,6 +37,10 @@ LARGEST_NOISE = 1.5e-6
 # features themselves.
 SUMMATION_FACTOR = 16.0
 
+# The share of the noise that sums may cause. Small, because BLAS sums one row in another order than
+# many: this is what a prediction changes with the size of its batch. Features do not change.
+SHARE_OF_SUMS = 1 / 64
+
 # Inputs or weights from this size on make float32 pre-activations inaccurate.
 LARGEST_FACTOR = 1e6
 
@@ -72,7 +76,10 @@ def predicting_dtypes(
     """
     double = np.dtype(np.float64)
     features = double if UNIT_ROUNDOFF * wrong > noise else fitted
-    return features, double if SUMMATION_FACTOR * UNIT_ROUNDOFF * gain > noise else features
+    return (
+        features,
+        double if SUMMATION_FACTOR * UNIT_ROUNDOFF * gain > SHARE_OF_SUMS * noise else features,
+    )
 
 
 def float32_suffices(weights: Array, largest_input: float) -> bool:

@@ -14,6 +14,7 @@ from numpy.random import default_rng
 from sklearn.utils import _safe_indexing
 
 from rfrboost._tables.fit import fit_encoder
+from rfrboost._tables.sparse_columns import n_usable
 from rfrboost._typing import Array, Indices, Mask
 
 # Rows and columns of the trial, spread evenly over the table.
@@ -70,9 +71,9 @@ def affordable_share(X: Any, y: np.ndarray, w: Array | None, task: str, deadline
         warnings.simplefilter("ignore")
         fit_encoder(some, y[rows], None if w is None else w[rows], task, default_rng(SEED))
     ended = perf_counter()
-    expected = LONGER * (ended - began) * (n / len(rows)) * (D / len(columns))
+    expected = LONGER * (ended - began) * (n / len(rows)) * (n_usable(X) / len(columns))
     share = ENCODING_SHARE * (deadline - ended) / max(expected, SHORTEST)
-    return max(min(share, 1.0), FEWEST_ROWS / n)
+    return float(max(min(share, 1.0), FEWEST_ROWS / n))
 
 
 def sample_of(strata: np.ndarray, share: float) -> Indices:

@@ -330,12 +330,11 @@ class Encoder:
     def _warn(self, raw: Array, unseen: dict[int, Mask]) -> None:
         """Say which rows hold unseen categories, or numbers (in ``raw``) far from those known."""
         columns, low, high = self._far
-        numbers = raw[:, columns]
-        with np.errstate(invalid="ignore"):
-            far = (numbers < low) | (numbers > high)
-        if far.any():
-            found = np.flatnonzero(far.any(axis=0))
-            unseen |= {self.sources[columns[k]]: far[:, k] for k in found}
+        least = np.fmin.reduce(raw, axis=0, initial=np.inf)[columns]
+        most = np.fmax.reduce(raw, axis=0, initial=-np.inf)[columns]
+        for k in np.flatnonzero((least < low) | (most > high)):
+            x = raw[:, columns[k]]
+            unseen[self.sources[columns[k]]] = (x < low[k]) | (x > high[k])
         if unseen:
             rows = int(np.any(list(unseen.values()), axis=0).sum())
             named = {self._names[j]: int(unseen[j].sum()) for j in sorted(unseen)}

@@ -10,10 +10,12 @@ not vary are left out. What is learned about each column is in
 import re
 import warnings
 from dataclasses import dataclass, field, replace
+from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from scipy import sparse
 
 from rfrboost._numerics.arrays import content_order, frozen
 from rfrboost._tables.encoder import (
@@ -24,6 +26,7 @@ from rfrboost._tables.encoder import (
     level_codes,
 )
 from rfrboost._tables.report import ColumnReport
+from rfrboost._tables.sparse_columns import usable_columns
 from rfrboost._tables.spellings import TRUTH, SpelledColumn, recognised
 from rfrboost._tables.statistics import (
     FEWEST_ROWS,
@@ -45,6 +48,9 @@ from rfrboost._typing import Array
 
 # Folds for the target encodings of training rows.
 N_FOLDS = 5
+
+# In units of the mean weight. A sum of multiples of it is exact up to 10⁸ rows.
+WEIGHT_STEP = 2.0**-26
 
 #: the value of ``categorical_features`` under which types and values say what a column holds
 FROM_DTYPE = "from_dtype"
@@ -98,6 +104,8 @@ def fit_encoder(
     table = read_table(X)
     forced = chosen_columns(categorical, table)
     y = np.asarray(y)
+    if table.array is None and sparse.issparse(X):
+        table = replace(table, usable=usable_columns(X, y, task))
     if w is None or (w > 0).all():
         Y = encoding_targets(y, task, counts(w))
         return fit_present(table, Y, counts(w), rng, parts, forced)
@@ -205,12 +213,11 @@ def fit_present(
     if draft.spelled:
         table = table.spelled(draft.spelled)
     draft.add(*fit_numbers(table, [j for j, kind in kinds.items() if kind == NUMBERS], w))
+    for j in (j for j, kind in kinds.items() if kind == DATES):
+        draft.add(*fit_dates(table, j, w))
     many: dict[int, list[str | None]] = {}
-    for j, kind in kinds.items():
-        if kind == DATES:
-            draft.add(*fit_dates(table, j, w))
-        if kind == LEVELS:
-            many |= fit_levels(draft, table, j, w, j in forced)
+    for j in (j for j, kind in kinds.items() if kind == LEVELS):
+        many |= fit_levels(draft, table, j, w, j in forced)
     varies = bool(draft.columns or many)
     if not varies:
         # A model needs at least one column.
@@ -229,7 +236,7 @@ def fit_present(
 def column_kinds(table: Table, forced: frozenset[int], draft: Draft) -> dict[int, str]:
     """The kind of every column, after its values as people write them have been recognised."""
     kinds = {}
-    for j in range(table.shape[1]):
+    for j in table.usable or range(table.shape[1]):
         column = table.column(j)
         kinds[j] = column.kind
         if j in forced:
@@ -318,8 +325,14 @@ def is_id(table: Table, j: int) -> bool:
 
 
 def counts(w: Array | None) -> Array | None:
-    """Weights as numbers of rows: whole numbers unchanged, others divided by their mean."""
-    return w if w is None or (w == np.floor(w)).all() else w / w.mean()
+    """Weights as numbers of rows: whole numbers unchanged, others divided by their mean.
+
+    The latter are rounded to multiples of WEIGHT_STEP, whose sums are exact in every order of rows.
+    """
+    if w is None or (w == np.floor(w)).all():
+        return w
+    steps = np.round(w / (fsum(w) / len(w)) / WEIGHT_STEP)
+    return np.maximum(steps, 1.0) * WEIGHT_STEP
 
 
 # Target encodings of columns with many levels
@@ -340,24 +353,29 @@ def add_targets(
     ``many`` has these columns and their levels, ``encoded`` (n, D) the other columns encoded.
     """
     codes = {j: level_codes(levels, table.texts(j)) for j, levels in many.items()}
+    content = np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())])
+    # In an order that content decides, sums over rows are the same to the bit in every order.
+    order = content_order(content, Y.values, rng)
+    values = Y.values[order]
+    weights = None if w is None else w[order]
     given = parts is not None
-    if parts is None:
-        content = np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())])
-        parts = dealt(content, Y.values, rng)
+    parts = dealt(len(order)) if parts is None else [(a[order], b[order]) for a, b in parts]
     columns = [encoded]
     for j, levels in many.items():
-        encoder, scales = fit_targets(j, table.texts(j), levels, codes[j], Y.values, Y.suffixes, w)
+        own = codes[j][order]
+        texts = table.texts(j)
+        encoder, scales = fit_targets(j, texts, levels, own, values, Y.suffixes, weights)
         draft.add(encoder, scales)
-        own = cross_fitted(codes[j], len(levels), Y.values, w, parts, given)
-        stack(scales)(own)
-        columns.append(own)
+        column = np.empty_like(values)
+        column[order] = cross_fitted(own, len(levels), values, weights, parts, given)
+        stack(scales)(column)
+        columns.append(column)
     return draft.finished(table), np.hstack(columns)
 
 
-def dealt(x: Array, Y: Array, rng: Generator) -> list[Part]:
-    """Each fold, and all others; neighbours in the order of content are in different folds."""
-    folds = np.empty(len(x), dtype=np.intp)
-    folds[content_order(x, Y, rng)] = np.arange(len(x)) % N_FOLDS
+def dealt(n: int) -> list[Part]:
+    """Each fold of n rows, and all others; neighbours are in different folds."""
+    folds = np.arange(n) % N_FOLDS
     return [(folds == fold, folds != fold) for fold in np.unique(folds)]
 
 

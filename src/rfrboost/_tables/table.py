@@ -69,8 +69,9 @@ WIDE_INTEGERS = ("int128", "uint128")
 #: NumPy's units of time that are longer than a microsecond
 COARSE_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms")
 
-# Bytes (2 GiB) up to which a sparse matrix is converted to an ordinary array.
-LARGEST_DENSE = 2**31
+# Bytes (256 MiB) up to which a sparse matrix is converted to an ordinary array. Columns of larger
+# ones are read one by one.
+LARGEST_DENSE = 2**28
 
 
 # One column
@@ -297,6 +298,7 @@ class Table:
     ``shape`` is (rows, columns) and ``cells(j)`` gives the cells of column j. ``names`` are those
     of a data frame whose column names are all text, as in scikit-learn, else None. ``array`` is the
     whole table if it is an array of numbers, which is then copied without reading columns.
+    ``usable`` are the columns that a model may use, None for all.
     ``known`` are columns of text that have been read as something else, by their index.
     """
 
@@ -304,6 +306,7 @@ class Table:
     cells: Callable[[int], Any]
     names: tuple[str, ...] | None = None
     array: Array | None = None
+    usable: tuple[int, ...] | None = None
     known: Mapping[int, Column] = field(default_factory=dict)
 
     def label(self, j: int) -> str:
@@ -362,7 +365,7 @@ class Table:
             column = self.cells(j)
             return column.iloc[chosen] if hasattr(column, "iloc") else column[chosen]
 
-        return Table((len(chosen), self.shape[1]), cells, self.names)
+        return Table((len(chosen), self.shape[1]), cells, self.names, usable=self.usable)
 
 
 def too_large(label: str, value: float) -> str:
@@ -413,11 +416,7 @@ def from_array(X: np.ndarray) -> Table:
 
 def from_sparse(X: Any, largest_bytes: int = LARGEST_DENSE) -> Table:
     """The table of a sparse matrix, converted to an ordinary array if it is not too large."""
-    size = 8 * X.shape[0] * X.shape[1]
-    if size > largest_bytes:
-        raise ValueError(
-            f"X is sparse and would take {size / 2**30:.1f} GiB as an ordinary array, more than "
-            f"the {largest_bytes / 2**30:g} GiB allowed: reduce its columns first, for example "
-            "with sklearn.decomposition.TruncatedSVD."
-        )
-    return from_array(X.toarray())
+    if 8 * X.shape[0] * X.shape[1] <= largest_bytes:
+        return from_array(X.toarray())
+    columns = X.tocsc()
+    return Table(X.shape, lambda j: columns[:, [j]].toarray()[:, 0])

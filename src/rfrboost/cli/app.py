@@ -9,21 +9,30 @@ import typer
 
 from rfrboost import __version__
 from rfrboost.cli.options import (
+    BagsOption,
     DecimalOption,
     DropOption,
+    FoldsOption,
+    IdOption,
+    IntervalOption,
+    LossOption,
     ModelArgument,
     OutOption,
+    PlotsOption,
     ProtectOption,
+    QuantileOption,
+    ReportTargetOption,
     SecondsOption,
     SeedOption,
     SeparatorOption,
     TableArgument,
     TargetOption,
     TaskOption,
+    WeightOption,
 )
 from rfrboost.cli.request import LossName, Roles, Settings, Source
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -77,29 +86,10 @@ def fit(
     ] = None,
     task: TaskOption = None,
     drop: DropOption = [],  # noqa: B006
-    weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column with the weights of the rows.")
-    ] = None,
-    loss: Annotated[
-        LossName | None,
-        typer.Option(
-            metavar="NAME",
-            help="Loss of a regression: squared_error (default), huber, quantile or poisson.",
-        ),
-    ] = None,
-    quantile: Annotated[
-        list[float],
-        typer.Option(
-            metavar="LEVEL",
-            help="Level for --loss quantile, such as 0.9 (can be repeated, rising).",
-        ),
-    ] = [],  # noqa: B006
-    bags: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER", min=1, max=100, help="Number of cross-validation folds in the fit."
-        ),
-    ] = None,
+    weight: WeightOption = None,
+    loss: LossOption = None,
+    quantile: QuantileOption = [],  # noqa: B006
+    bags: BagsOption = None,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
     separator: SeparatorOption = None,
@@ -134,22 +124,11 @@ def fit(
 def predict(
     model: ModelArgument,
     table: TableArgument,
-    id_columns: Annotated[
-        list[str],
-        typer.Option(
-            "--id", metavar="COLUMN", help="Keep this column in the output (can be repeated)."
-        ),
-    ] = [],  # noqa: B006
+    id_columns: IdOption = [],  # noqa: B006
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of every class.")
     ] = False,
-    interval: Annotated[
-        float | None,
-        typer.Option(
-            metavar="COVERAGE",
-            help="Add prediction intervals (or sets) with this coverage, such as 0.9.",
-        ),
-    ] = None,
+    interval: IntervalOption = None,
     out: OutOption = "-",
     protect_formulas: ProtectOption = False,
     separator: SeparatorOption = None,
@@ -191,14 +170,8 @@ def evaluate(
     out: OutOption = None,
     task: TaskOption = None,
     drop: DropOption = [],  # noqa: B006
-    folds: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", min=2, max=100, help="Number of cross-validation folds."),
-    ] = 5,
-    plots: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="Write figures of scores, errors and importances."),
-    ] = None,
+    folds: FoldsOption = 5,
+    plots: PlotsOption = None,
     max_seconds: SecondsOption = None,
     seed: SeedOption = 0,
     separator: SeparatorOption = None,
@@ -264,22 +237,11 @@ def explain(
 def report(
     model: ModelArgument,
     table: TableArgument,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="COLUMN",
-            help="Column to predict (default: the only one that is not an input of the model).",
-        ),
-    ] = None,
+    target: ReportTargetOption = None,
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")
     ] = "report.html",
-    folds: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", min=2, max=100, help="Number of cross-validation folds."),
-    ] = 5,
+    folds: FoldsOption = 5,
     seed: SeedOption = 0,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,

@@ -14,6 +14,7 @@ from rfrboost.cli.console import CommandError, WrongUsageError, printable, progr
 from rfrboost.cli.output import refuse_overwriting, table_writer
 from rfrboost.cli.request import STANDARD, Roles, Settings, Source, Task
 from rfrboost.cli.training import Target, Training, estimator_for, read_training
+from rfrboost.inspection import importances
 from rfrboost.inspection._report.baselines import linear, trees
 from rfrboost.inspection._report.trial import LINEAR_MODEL, Make, Trial, out_of_fold, trials
 
@@ -70,7 +71,7 @@ def evaluate(
         show(results)
         explain_averages(training.target)
     if folder is not None:
-        draw(folder, done, training.target, roles.target)
+        draw(folder, done, training, roles.target)
 
 
 def figure_folder(path: str) -> Path:
@@ -86,10 +87,11 @@ def figure_folder(path: str) -> Path:
     return folder
 
 
-def draw(folder: Path, done: list[Trial], target: Target, name: str) -> None:
+def draw(folder: Path, done: list[Trial], training: Training, name: str) -> None:
     """Write the figures, and say where they are."""
     from rfrboost.inspection._report import figures
 
+    target = training.target
     ours = [trial for trial in done if trial.name == OURS]
     main = MAIN_SCORE[target.task]
     by_model: dict[str, list[float]] = {}
@@ -102,11 +104,13 @@ def draw(folder: Path, done: list[Trial], target: Target, name: str) -> None:
         "scores.png": figures.scores_figure(main, by_model),
         "predictions.png": figures.predictions_figure(target.task, y, predicted, name, rows),
     }
-    if all(hasattr(trial.fitted, "feature_importances_") for trial in ours):
-        shares = np.mean([trial.fitted.feature_importances_ for trial in ours], axis=0)
-        names = [str(column) for column in ours[0].fitted.feature_names_in_]
-        ordered = sorted(zip(names, shares.tolist(), strict=True), key=lambda pair: -pair[1])
-        made["importances.png"] = figures.importances_figure(dict(ordered))
+    shares: dict[str, float] = {}
+    for trial in ours:
+        stored = hasattr(trial.fitted, "feature_importances_")
+        found = importances(trial.fitted, None if stored else training.frame.iloc[trial.rows])
+        shares = {str(c): shares.get(str(c), 0.0) + s / len(ours) for c, s in found.items()}
+    ordered = dict(sorted(shares.items(), key=lambda pair: -pair[1]))
+    made["importances.png"] = figures.importances_figure(ordered)
     for file, figure in made.items():
         figure.savefig(folder / file, dpi=150)
     say(f"Wrote {', '.join(made)} to {folder}.")

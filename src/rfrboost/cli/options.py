@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from rfrboost.cli.request import Task
+from rfrboost.cli.request import LossName, Task
 
 #: what --separator and --decimal may be called
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|"}
@@ -106,5 +106,58 @@ ProtectOption = Annotated[
     typer.Option(
         "--protect-formulas",
         help="Put an apostrophe before text cells of CSV that a spreadsheet would run as formulas.",
+    ),
+]
+WeightOption = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column with the weights of the rows.")
+]
+LossOption = Annotated[
+    LossName | None,
+    typer.Option(
+        metavar="NAME",
+        help="Loss of a regression: squared_error (default), huber, quantile or poisson.",
+    ),
+]
+QuantileOption = Annotated[
+    list[float],
+    typer.Option(
+        metavar="LEVEL",
+        help="Level for --loss quantile, such as 0.9 (can be repeated, rising).",
+    ),
+]
+BagsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="NUMBER", min=1, max=100, help="Number of cross-validation folds in the fit."
+    ),
+]
+PlotsOption = Annotated[
+    str | None,
+    typer.Option(metavar="FOLDER", help="Write figures of scores, errors and importances."),
+]
+ReportTargetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        help="Column to predict (default: the only one that is not an input of the model).",
+    ),
+]
+FoldsOption = Annotated[
+    int,
+    typer.Option(metavar="NUMBER", min=2, max=100, help="Number of cross-validation folds."),
+]
+IntervalOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="COVERAGE",
+        help="Add prediction intervals (or sets) with this coverage, such as 0.9.",
+    ),
+]
+IdOption = Annotated[
+    list[str],
+    typer.Option(
+        "--id", metavar="COLUMN", help="Keep this column in the output (can be repeated)."
     ),
 ]

@@ -186,13 +186,14 @@ def grid_of(table: Any, column: int) -> np.ndarray:
     order = known[np.argsort(values[known], kind="stable")]
     ranks = np.linspace(0.02, 0.98, GRID) * (len(order) - 1)
     rows = order[np.round(ranks).astype(int)]
-    return rows[np.unique(values[rows], return_index=True)[1]]
+    return np.asarray(rows[np.unique(values[rows], return_index=True)[1]])
 
 
 def level_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The first row and the count of each level of a column of objects, sorted by their text."""
     texts = np.array([str(value) for value in values])
-    return np.unique(texts, return_index=True, return_counts=True)[1:]
+    _, first, counts = np.unique(texts, return_index=True, return_counts=True)
+    return first, counts
 
 
 def values_at(table: Any, column: int, rows: np.ndarray) -> np.ndarray:

@@ -75,7 +75,8 @@ def shares_at(model: Any, X: Any) -> np.ndarray:
         raise ValueError(f"X has {len(table)} row(s), but columns are shuffled among at least two.")
     return column_shares(
         lambda indices: outputs(model, recombined(table, indices)),
-        *table.shape,
+        len(table),
+        table.shape[1],
         np.random.default_rng(SEED),
         same_unit=is_classifier(model),
     )

@@ -5,8 +5,9 @@ had, and a missing value is a text that is no level (usually the empty text). Co
 does not use are not inputs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from rfrboost._tables.words import TextColumn
 #: the name of the only input of a model whose columns have no names
 MATRIX = "X"
 
-#: texts that may stand for a missing value; a column uses the first that is not one of its levels
+#: texts that may stand for a missing value; a column uses the first that is not one of its levels,
+#: and a numbered one if all of them are
 MISSING_TEXTS = ("", "(missing)", "(no value)", "(hole)")
 
 
@@ -54,8 +56,10 @@ class Inputs:
         return self.names is None and not self.missing_text
 
     def name(self, column: int) -> str:
-        """The name of a column's input."""
-        return f"x{column}" if self.names is None else self.names[column]
+        """The name of a column's input: its own, if ONNX can have it."""
+        if self.names is None:
+            return f"x{column}"
+        return checked_name(self.names[column]) or unnamed(self.names)
 
     @property
     def all_names(self) -> list[str]:
@@ -73,6 +77,29 @@ class Inputs:
             self.name(j): texts_of(table, j, missing) for j, missing in self.missing_text.items()
         }
         return {**numbers, **texts}
+
+
+def checked_name(name: str) -> str:
+    """A column's name, if it can be written to a file."""
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"The column {name!r} has a name that is not valid Unicode, which ONNX cannot hold: "
+            "rename it and fit the model again."
+        ) from error
+    return name
+
+
+def unnamed(names: tuple[str, ...]) -> str:
+    """A name that no column has, for the column whose name is empty: ONNX has no empty names."""
+    return free_text(("(no name)",), names)
+
+
+def free_text(texts: tuple[str, ...], taken: Collection[str | None]) -> str:
+    """The first of some texts that is not taken; if all are, the last with a number."""
+    numbered = (f"{texts[-1]} {i}" for i in count(2))
+    return next(text for text in chain(texts, numbered) if text not in taken)
 
 
 def matrix(table: Table, dtype: np.dtype) -> np.ndarray:
@@ -120,7 +147,7 @@ def level_column(
             "The model does not use any column, because none of them varied in fit, so an ONNX "
             "model would have no input. Use predict, which gives a constant."
         )
-    missing_text[column.column] = next(text for text in MISSING_TEXTS if text not in column.levels)
+    missing_text[column.column] = free_text(MISSING_TEXTS, column.levels)
 
 
 def date_column(

@@ -7,19 +7,34 @@ from onnx import ModelProto
 
 from rfrboost._estimators.fitted import ClassTargets, Fitted, NumberTargets
 from rfrboost._export.onnx.columns import Columns, encoded
-from rfrboost._export.onnx.graph import FLOAT, LONG, TEXT, Graph, Value, row
+from rfrboost._export.onnx.graph import DOUBLE, LONG, TEXT, Graph, Value, row
 from rfrboost._export.onnx.inputs import inputs_of
 from rfrboost._export.onnx.network import raw
-from rfrboost._model.loss import LARGEST_EXPONENT, Link, Loss
+from rfrboost._model.loss import LARGEST_EXPONENT, BuiltInLoss, Link, Loss
 from rfrboost._model.losses import is_built_in
 from rfrboost._version import __version__
 
 #: ONNX's types for labels, by NumPy's kinds
 LABEL_TYPES = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U": object}
 
+# A regressor's output is in double precision if its predictions are larger than their own spread by
+# more than this factor: single precision, with seven digits, would then err by more than 1e-6 of
+# the spread.
+LARGEST_OFFSET = 16.0
+
+# The scales of y for which predictions far out stay within the range of single precision.
+SINGLE_SCALES = (1e-30, 1e30)
+
+# Counts from this size on need double precision, because their spread may be as small as the root.
+LARGEST_COUNT = 256.0
+
 
 def onnx_model(fitted: Fitted, name: str, dtype: np.dtype) -> ModelProto:
-    """The graph ``name`` of a fitted regressor or classifier; numbers come in as ``dtype``."""
+    """The graph ``name`` of a fitted regressor or classifier; numbers come in as ``dtype``.
+
+    They come out as ``dtype`` too, or in double precision where single precision has too few
+    digits.
+    """
     inputs = inputs_of(fitted.inputs)
     graph = Graph(inputs.all_names)
     columns = Columns(graph, inputs, dtype)
@@ -27,9 +42,10 @@ def onnx_model(fitted: Fitted, name: str, dtype: np.dtype) -> ModelProto:
     X = columns.numbers(inputs.numbers) if encoder is None else encoded(graph, encoder, columns)
     predicted = linked(graph, fitted.loss, raw(graph, fitted.network, X))
     if isinstance(fitted.targets, ClassTargets):
-        write_classes(graph, fitted.targets.classes, predicted)
+        write_classes(graph, fitted.targets.classes, predicted, dtype)
     else:
-        write_numbers(graph, fitted.targets, fitted.n_outputs, predicted)
+        written = dtype if single_suffices(fitted) else DOUBLE
+        write_numbers(graph, fitted.targets, fitted.n_outputs, predicted, written)
     return graph.model(name, __version__)
 
 
@@ -64,27 +80,44 @@ LINKS: dict[Link, Callable[[Graph, Value], Value]] = {
 }
 
 
-def write_numbers(graph: Graph, targets: NumberTargets, n_outputs: int, predicted: Value) -> None:
-    """One output, ``variable``, in the units of y and within the bounds of predictions."""
+def single_suffices(fitted: Fitted) -> bool:
+    """Whether predictions keep enough digits in single precision, in units of their spread."""
+    if isinstance(fitted.loss, BuiltInLoss) and fitted.loss.link == "exponential":
+        return bool(np.exp(fitted.network.heads[-1].b).max() < LARGEST_COUNT)
+    scale = fitted.targets.scale
+    low, high = SINGLE_SCALES
+    small_offset = np.abs(scale.shift) <= LARGEST_OFFSET * scale.scale
+    return bool(np.all(small_offset & (low <= scale.scale) & (scale.scale <= high)))
+
+
+def write_numbers(
+    graph: Graph, targets: NumberTargets, n_outputs: int, predicted: Value, dtype: np.dtype
+) -> None:
+    """One output, ``variable``, in the units of y and within the bounds of predictions.
+
+    The offset is added in double precision.
+    """
     scale = targets.scale
     if targets.bounds is not None:
         low, high = map(row, targets.bounds)
         predicted = graph.op("Min", graph.op("Max", predicted, low), high)
     y = graph.op("Add", graph.op("Mul", predicted, row(scale.scale)), row(scale.shift))
-    graph.output(graph.cast(y, FLOAT), "variable", n_outputs)
+    graph.output(graph.cast(y, dtype), "variable", n_outputs)
 
 
-def write_classes(graph: Graph, classes: np.ndarray, predicted: Value) -> None:
+def write_classes(graph: Graph, classes: np.ndarray, predicted: Value, dtype: np.dtype) -> None:
     """``label``, the most probable class, and ``probabilities`` in the order of ``classes_``."""
     best = {"axis": 1, "keepdims": 0}
     code = graph.op("ArgMax", predicted, dtype=LONG, attributes=best)
     labels = graph.constant(label_array(classes))
     graph.output(graph.op("Gather", labels, code, attributes={"axis": 0}), "label", None)
-    graph.output(graph.cast(predicted, FLOAT), "probabilities", len(classes))
+    graph.output(graph.cast(predicted, dtype), "probabilities", len(classes))
 
 
 def label_array(classes: np.ndarray) -> np.ndarray:
     """Labels in a type that ONNX has; objects are text if all of them are."""
+    if classes.dtype.kind == "u" and classes.max() > np.iinfo(np.int64).max:
+        return classes.astype(np.uint64)
     texts = classes.dtype.kind == "O" and all(type(label) is str for label in classes)
     dtype = np.dtype(TEXT) if texts else LABEL_TYPES.get(classes.dtype.kind)
     if dtype is None:

@@ -130,8 +130,8 @@ class NetworkModule(nn.Module):
         self.register_buffer("mean", tensor(network.mean))
         self.initial = None if network.initial is None else module_of(network.initial)
         self.layers = nn.ModuleList(LayerModule(layer) for layer in network.layers)
-        self.weight = nn.Parameter(tensor(head.W))
-        self.bias = nn.Parameter(tensor(head.b))
+        self.weight: nn.Parameter = nn.Parameter(tensor(head.W))
+        self.bias: nn.Parameter = nn.Parameter(tensor(head.b))
 
     def forward(self, X: Tensor) -> Tensor:
         x = X - self.mean

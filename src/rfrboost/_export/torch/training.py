@@ -128,8 +128,6 @@ def chosen_parameters(module: NetworkModule, parts: tuple[str, ...]) -> list[Ten
 def mean_loss(module: NetworkModule, loss: Loss, rows: Rows) -> float:
     """The weighted mean of the loss over rows."""
     with torch.no_grad():
-        total = sum(
-            float((w * value(loss, module(X), y)).sum())
-            for X, y, w in zip(*(t.split(LOSS_ROWS) for t in (rows.X, rows.y, rows.w)), strict=True)
-        )
+        parts = zip(*(t.split(LOSS_ROWS) for t in (rows.X, rows.y, rows.w)), strict=True)
+        total = sum((float((w * value(loss, module(X), y)).sum()) for X, y, w in parts), 0.0)
     return total / float(rows.w.sum())

@@ -63,7 +63,7 @@ class DelimitedText:
     """A table as text: ``names`` are those of its columns; blocks of rows follow."""
 
     def __init__(self, stream: io.BufferedReader, inside: str, source: Source) -> None:
-        self.name = source.name
+        self.name: str = source.name
         self.names: list[str] = []
         lines = text_lines(stream, self.name)
         ahead = first_lines(lines)
@@ -79,11 +79,11 @@ class DelimitedText:
             separator = expected if expected == "\t" else detected_separator(ahead)
         if excel:
             del ahead[0]
-        self.commas = comma_columns(sample(ahead, separator), separator, source.decimal)
+        self.commas: set[int] = comma_columns(sample(ahead, separator), separator, source.decimal)
         if separator != expected or self.commas:
             signs = ", decimal comma" if self.commas else ""
             say(f"Read {self.name}: separator {spelled(separator)}{signs}.")
-        self.lines = RowLines(chain(ahead, lines), self.name)
+        self.lines: RowLines = RowLines(chain(ahead, lines), self.name)
         self.rows = csv.reader(self.lines, delimiter=separator, strict=True, skipinitialspace=True)
         self.names = [cell.strip() for cell in next(self._checked(), [])]
 

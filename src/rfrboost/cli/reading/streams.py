@@ -215,8 +215,8 @@ class RowLines:
     def __init__(self, lines: Iterator[str], name: str) -> None:
         self.lines = lines
         self.name = name
-        self.number = 0
-        self.characters = 0
+        self.number: int = 0
+        self.characters: int = 0
 
     def __iter__(self) -> "RowLines":
         return self

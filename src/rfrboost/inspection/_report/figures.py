@@ -19,12 +19,12 @@ def figure(size: tuple[float, float], draw: Callable[[Any], object]) -> Any:
     """A figure of a size in inches; ``draw`` is called with its axes."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise ImportError(
             "Figures need matplotlib, which is not installed: pip install 'rfrboost[plot]'."
         ) from error
-    made = Figure(figsize=size, layout="constrained")
-    made.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+    made = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
     draw(made.add_subplot())
     return made
 

@@ -191,7 +191,7 @@ def plain_value(value: Any) -> Any:
 def columns(model: Any, evidence: Evidence, shares: dict[str, float]) -> str:
     """What is in the columns: as the fit reports it, or as the rows at hand say."""
     reported = getattr(model, "column_report_", None)
-    if reported is not None:
+    if reported:
         rows = [
             {k: plain_value(v) for k, v in asdict(record).items()}
             | {"share": round(shares.get(str(record.name), 0.0), 4)}

@@ -252,6 +252,19 @@ def test_info_is_what_the_header_says(model_file):
     assert info["bytes"] == path.stat().st_size
 
 
+def test_info_counts_the_training_rows_that_are_held(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = np.sin(X[:, 0]) + X[:, 1]
+    for features, held in ((("swim", "bumps"), True), (("swim", "sparse", "trees"), False)):
+        model = rfrboost.RFRBoostRegressor(features=features, random_state=0).fit(X, y)
+        model.save(tmp_path / "m")
+        maps = [layer.features.from_x for layer in model.network_.layers]
+        centres = sum(len(bumps.centres) for bumps in maps if hasattr(bumps, "centres"))
+        assert rfrboost.file_info(tmp_path / "m")["centres"] == centres
+        assert (centres > 0) == held
+
+
 def test_info_does_not_read_arrays(model_file):
     """A terabyte of them, most of which is not on the disk, would fit into no memory."""
     path, _, _ = model_file

@@ -140,7 +140,7 @@ class Parameter:
 
 
 #: parameters that only fits ask for, and that may be objects of any kind: files have None instead
-FIT_ONLY = ("cv", "class_weight")
+FIT_ONLY = ("class_weight",)
 
 
 def write_parameters(estimator: BaseEstimator) -> State:

@@ -33,7 +33,6 @@ BOOSTED: dict[str, Any] = {
     "preprocess": "auto",
     "categorical_features": "from_dtype",
     "n_bags": 5,
-    "cv": None,
     "class_weight": None,
     "n_jobs": None,
     "max_seconds": None,

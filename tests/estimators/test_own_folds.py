@@ -198,7 +198,7 @@ def test_splits_that_lack_a_class_are_refused():
 
 def test_blocks_have_no_groups():
     X, y, groups = grouped(20, 6)
-    with pytest.raises(ValueError, match="y_val or groups"):
+    with pytest.raises(ValueError, match="y_val, groups or cv"):
         RFRBoostRegressor().fit(RowBlocks([(X, y)]), groups=groups)
 
 

@@ -559,8 +559,8 @@ def test_the_costliest_headers_take_bounded_time_and_memory(path, name):
     part, key, entry = COSTLY[name]
     document[part][key] = entry
     write(path, document, arrays)
-    # One second, and as much again for a machine that is busy.
-    assert processor_seconds(lambda: sentence(path)) < 2
+    # One second, and some more for a machine that is busy.
+    assert processor_seconds(lambda: sentence(path)) < 4
     tracemalloc.start()
     try:
         sentence(path)

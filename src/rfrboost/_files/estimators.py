@@ -134,10 +134,15 @@ class Parameter:
     def read(self, state: State, where: str) -> Any:
         if isinstance(state, dict):
             return REGRESSION_LOSS.read(state, where)
+        if isinstance(state, list) and len(state) > MOST_VALUES:
+            raise ModelFileError(f"{where} has more values than any parameter has")
         if isinstance(state, list):
             return ListOf(JsonValue("a plain value", is_scalar)).read(state, where)
         return JsonValue("a plain value", is_scalar).read(state, where)
 
+
+# The most values of a parameter: those that list columns may be long.
+MOST_VALUES = 100_000
 
 #: parameters that only fits ask for, and that may be objects of any kind: files have None instead
 FIT_ONLY = ("class_weight",)

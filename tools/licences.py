@@ -51,9 +51,9 @@ def name_of(requirement: str) -> str:
 
 def licence_of(data: Message) -> str:
     """What a package says about its licence, in few words."""
-    if data["License-Expression"]:
-        return str(data["License-Expression"])
-    declared = str(data["License"] or "").strip()
+    if data.get("License-Expression"):
+        return str(data.get("License-Expression"))
+    declared = str(data.get("License") or "").strip()
     if declared and "\n" not in declared:
         return declared
     # A text in full often has those of parts in it, so that what a package is classified as counts.

@@ -25,11 +25,12 @@ Names in these modules may change from one version to the next. They are here be
 def sections() -> dict[str, list[str]]:
     """The modules of every package by their dotted names, lower packages first."""
     order = import_order(import_graph()[0])
+    public = PACKAGE / "inspection" / "__init__.py"
     found = {"rfrboost": sorted(f"rfrboost.{name}" for name in EVERYWHERE)}
     for package in order:
         if package not in REFERENCE:
             found[f"rfrboost.{package}"] = [dotted(p) for p in modules_of(package) if is_module(p)]
-    private = [dotted(path) for path in modules_of("inspection") if path.name != "__init__.py"]
+    private = [dotted(path) for path in modules_of("inspection") if path != public]
     return {**found, "rfrboost.inspection": private}
 
 

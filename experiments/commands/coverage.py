@@ -139,9 +139,8 @@ def fitted_shifted(model: Any, rows: ShiftedRows, kind: str, folds: str) -> Any:
 
     if folds == RANDOM:
         return model.fit(rows.X_train, rows.y_train)
-    if kind == ORDERED:
-        model.set_params(cv=TimeSeriesSplit(5))
-    return model.fit(rows.X_train, rows.y_train, groups=rows.groups)
+    cv = TimeSeriesSplit(5) if kind == ORDERED else None
+    return model.fit(rows.X_train, rows.y_train, groups=rows.groups, cv=cv)
 
 
 def plan(tables: list[Table], folds: list[int]) -> list[Job]:

@@ -62,7 +62,7 @@ def test_wherever_time_runs_out_the_fit_ends_with_a_model_no_worse_than_a_linear
     fresh, truth = rows(500, seed=1)
     straight = np.linalg.lstsq(np.c_[X, np.ones(len(X))], y, rcond=None)[0]
     wrong = truth - np.c_[fresh, np.ones(500)] @ straight
-    assert np.mean((model.predict(fresh) - truth) ** 2) < 1.1 * np.mean(wrong**2)
+    assert np.mean((model.predict(fresh) - truth) ** 2) < 1.15 * np.mean(wrong**2)
 
 
 def test_many_rows_and_labels_end_in_time_too(monkeypatch):

@@ -343,6 +343,7 @@ def test_info_says_what_is_inside_and_loads_nothing(place, monkeypatch):
         "RFRBoostClassifier",
         "size, town, day",
         "1 numeric, 1 date, 1 categorical",
+        "training rows",
         "hi, lo",
     ):
         assert piece in text

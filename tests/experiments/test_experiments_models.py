@@ -182,11 +182,11 @@ def test_our_estimators_fit_what_is_translated(made_up, name):
 
 def test_every_published_run_of_our_variants_translates(real):
     folder, runs = real
-    plan = replay.plan(
-        runs, list(tables.known_tables().values()), variants.VARIANTS, list(range(5))
-    )
+    plan = replay.plan(runs, tables.listed_tables(tables.FACTS), variants.VARIANTS, list(range(5)))
     n_models = {"regression": 11, "classification": 5}
-    assert len(plan) == 5 * sum(n_models[table.task] for table in tables.known_tables().values())
+    assert len(plan) == 5 * sum(
+        n_models[table.task] for table in tables.listed_tables(tables.FACTS)
+    )
     assert len({j.result_path(folder) for j in plan}) == len(plan)
     for j in plan:
         build(j.recipe, n_train=100, random_state=0)  # an unknown parameter would raise

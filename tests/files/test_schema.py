@@ -22,7 +22,7 @@ TAGS_OF_FORMAT_1 = {
 }
 
 #: tags that were added since; a version that does not know one refuses the file
-ADDED_TAGS = {"Trees"}
+ADDED_TAGS = {"SpelledColumn", "Spelling", "TextColumn", "Trees"}
 
 
 @dataclass(frozen=True)
@@ -129,4 +129,7 @@ def test_files_of_format_1_are_written_again_as_they_are(tmp_path):
         old, new = (rfrboost.file_info(p) for p in (path, tmp_path / path.name))
         assert old["arrays"].items() <= new["arrays"].items(), path.name
         known = {name: new["fitted"][name] for name in old["fitted"]}
+        # Seconds are not saved any more, so that equal fits write equal files.
+        for record in (*old["fitted"].get("history", ()), *known.get("history", ())):
+            record.pop("seconds", None)
         assert json.dumps(known, sort_keys=True) == json.dumps(old["fitted"], sort_keys=True)

@@ -31,7 +31,9 @@ def fingerprint(model, X) -> dict[str, str]:
     found["columns"] = repr(list(model.get_feature_names_out()))
     found["names"] = repr(list(getattr(model, "feature_names_in_", [])))
     found["classes"] = repr(getattr(model, "classes_", None))
-    found["history"] = repr(getattr(model, "history_", None))
+    # Without the seconds, which are not saved.
+    history = [{**record, "seconds": 0} for record in getattr(model, "history_", [])]
+    found["history"] = repr(history)
     return found
 
 

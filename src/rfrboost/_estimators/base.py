@@ -52,6 +52,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X_val: Any = None,
         y_val: Any = None,
         groups: Any = None,
+        cv: Any = None,
     ) -> Self:
         """Fit the model. If that fails or is interrupted, the estimator stays as it was.
 
@@ -73,12 +74,18 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Automatic fits: the group of every row (a patient, a shop, a day). A member holds out
             whole groups, so that early stopping, weights, ``oof_score_`` and intervals are those of
             new groups. A splitter in ``cv`` is given them too.
+        cv : int, splitter or iterable of splits, optional
+            Automatic fits: how rows are held out, if not as ``n_bags`` says. A number stands for
+            ``n_bags``. Any splitter of scikit-learn (``GroupKFold()``, ``TimeSeriesSplit()``), or
+            pairs of indices (rows to fit, rows to hold out), decides what stops, weights and
+            calibrates the members. Where rows are held out that other members never see, as with
+            ``TimeSeriesSplit``, one more member is fitted to all rows, and predicts alone.
 
         Returns
         -------
         self
         """
-        request = self._request(groups)
+        request = self._request(groups, cv)
         n_jobs = request.parameters.n_jobs
         with nullcontext() if n_jobs is None else threads(n_jobs):
             self._fitted = self._fit(request, X, y, sample_weight, X_val, y_val)
@@ -90,16 +97,17 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Fit rows in memory, or in blocks."""
         if not isinstance(X, RowBlocks):
             return fit_arrays(request, X, y, sample_weight, X_val, y_val)
-        if any(other is not None for other in (y, sample_weight, X_val, y_val, request.groups)):
+        folds = (request.groups, request.parameters.cv)
+        if any(other is not None for other in (y, sample_weight, X_val, y_val, *folds)):
             raise ValueError(
                 "RowBlocks hold the targets and weights themselves: call fit(blocks), without y, "
-                "sample_weight, X_val, y_val or groups."
+                "sample_weight, X_val, y_val, groups or cv."
             )
         return fit_blocks(request, X)
 
-    def _request(self, groups: Any = None) -> Request:
+    def _request(self, groups: Any = None, cv: Any = None) -> Request:
         """A call of ``fit`` that begins now."""
-        parameters = self._parameters()
+        parameters = replace(self._parameters(), cv=cv)
         seconds = np.inf if parameters.max_seconds is None else parameters.max_seconds
         deadline = perf_counter() + seconds
         return Request(self, self._task, parameters, self._sizes, self._fitted, deadline, groups)
@@ -250,8 +258,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         The file holds arrays (safetensors) and a JSON header, and no pickle: loading it runs no
         code. A loaded model predicts the same bits, and ``warm_start`` can add layers to it. Needs
-        the package safetensors (``pip install 'rfrboost[files]'``). A splitter in ``cv`` and
-        a dict in ``class_weight`` are not written: a loaded model has None there.
+        the package safetensors (``pip install 'rfrboost[files]'``). A dict
+        in ``class_weight`` is not written: a loaded model has None there.
 
         Parameters
         ----------

@@ -50,6 +50,21 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         fitted = self._model()
         return fitted.loss.predict(fitted.network.raw(fitted.inputs.read(self, X)))
 
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the class probabilities, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            −∞ where a probability is 0.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class.
 
@@ -117,7 +132,7 @@ class RFRBoostClassifier(NetworkClassifier):
         η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
     normalize, sample_splitting, warm_start
         Single networks, as in :class:`RFRBoostRegressor`.
-    metric, preprocess, categorical_features, n_bags, cv, max_seconds
+    metric, preprocess, categorical_features, n_bags, max_seconds
         As in :class:`RFRBoostRegressor`.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of rows, by class; a class that a dict does not name has 1.
@@ -171,7 +186,6 @@ class RFRBoostClassifier(NetworkClassifier):
         preprocess: str | None = "auto",
         categorical_features: Any = "from_dtype",
         n_bags: int = 5,
-        cv: Any = None,
         max_seconds: float | None = None,
         class_weight: Any = None,
         sample_splitting: bool = False,
@@ -197,7 +211,6 @@ class RFRBoostClassifier(NetworkClassifier):
         self.preprocess = preprocess
         self.categorical_features = categorical_features
         self.n_bags = n_bags
-        self.cv = cv
         self.max_seconds = max_seconds
         self.class_weight = class_weight
         self.sample_splitting = sample_splitting

@@ -168,12 +168,6 @@ class RFRBoostRegressor(NetworkRegressor):
     n_bags : int, default=5
         Ensemble: the number of cross-validation folds, one member of each family for each. With 1
         there is one member of each family, which holds out a fifth of the rows.
-    cv : int, splitter or iterable of splits, default=None
-        Ensemble: how rows are held out, if not as ``n_bags`` says. A number stands for ``n_bags``.
-        Any splitter of scikit-learn (``GroupKFold()``, ``TimeSeriesSplit()``), or pairs of indices
-        (rows to fit, rows to hold out), decides what stops, weights and calibrates the members.
-        Where rows are held out that other members never see, as with ``TimeSeriesSplit``, one more
-        member is fitted to all rows, and predicts alone. A splitter is not kept in model files.
     max_seconds : float, default=None
         Automatic fits: time limit, in seconds. The fit ends with the best model it has by then.
     sample_splitting : bool, default=False
@@ -258,7 +252,6 @@ class RFRBoostRegressor(NetworkRegressor):
         preprocess: str | None = "auto",
         categorical_features: Any = "from_dtype",
         n_bags: int = 5,
-        cv: Any = None,
         max_seconds: float | None = None,
         sample_splitting: bool = False,
         random_state: Any = None,
@@ -287,7 +280,6 @@ class RFRBoostRegressor(NetworkRegressor):
         self.preprocess = preprocess
         self.categorical_features = categorical_features
         self.n_bags = n_bags
-        self.cv = cv
         self.max_seconds = max_seconds
         self.sample_splitting = sample_splitting
         self.random_state = random_state

@@ -134,13 +134,18 @@ class Parameter:
     def read(self, state: State, where: str) -> Any:
         if isinstance(state, dict):
             return REGRESSION_LOSS.read(state, where)
+        if isinstance(state, list) and len(state) > MOST_VALUES:
+            raise ModelFileError(f"{where} has more values than any parameter has")
         if isinstance(state, list):
             return ListOf(JsonValue("a plain value", is_scalar)).read(state, where)
         return JsonValue("a plain value", is_scalar).read(state, where)
 
 
+# The most values of a parameter: those that list columns may be long.
+MOST_VALUES = 100_000
+
 #: parameters that only fits ask for, and that may be objects of any kind: files have None instead
-FIT_ONLY = ("cv", "class_weight")
+FIT_ONLY = ("class_weight",)
 
 
 def write_parameters(estimator: BaseEstimator) -> State:
@@ -171,7 +176,7 @@ def read_parameters(cls: type[BaseEstimator], state: State) -> BaseEstimator:
     try:
         estimator._validate_params()
     except ValueError as error:
-        raise ModelFileError(f"its parameters are not valid: {error}") from error
+        raise ModelFileError(f"its parameters are not valid: {str(error)[:300]}") from error
     return estimator
 
 

@@ -26,7 +26,8 @@ def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     dict
         ``format``; ``version``, that of rfrboost which wrote it; ``estimator``, the name of its
         class; ``parameters``; ``fitted``, its state with ``{"array": name}`` in place of arrays of
-        numbers; ``arrays``, their types and shapes by name; ``checksum``, which only
+        numbers; ``arrays``, their types and shapes by name; ``centres``, how many centres of bumps
+        are among them, each of them a training row as it was encoded; ``checksum``, which only
         :func:`rfrboost.load` compares; ``bytes``, the size of the file.
 
     Raises
@@ -37,7 +38,8 @@ def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     with opened(path) as stream:
         document, table = read_summary(stream, size_of(stream))
         arrays = {n: {"dtype": e["dtype"], "shape": e["shape"]} for n, e in table.items()}
-        return {**document, "arrays": arrays, "bytes": size_of(stream)}
+        centres = sum(e["shape"][0] for n, e in arrays.items() if n.endswith(".centres"))
+        return {**document, "arrays": arrays, "centres": centres, "bytes": size_of(stream)}
 
 
 def size_of(stream: BinaryIO) -> int:

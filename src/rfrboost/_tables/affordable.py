@@ -51,6 +51,8 @@ def affordable_part(
     if share >= 1:
         return X, y, w, seen
     rows = sample_of(y if task == "classification" else np.zeros(len(y)), share)
+    if len(rows) == len(y):
+        return X, y, w, seen
     warn_of_sample(len(rows), len(y))
     seen[:] = False
     seen[rows] = True

@@ -86,7 +86,9 @@ def fit_text(column: int, texts: Sequence[str | None], w: Array | None) -> TextC
     weights = 1 + np.log((1 + w.sum()) / (1 + rows_with[chosen]))
     found = TruncatedSVD(n_directions, algorithm="arpack", random_state=0)
     # A row of weight 2 counts as two equal rows.
-    found.fit(sparse.diags(np.sqrt(w)) @ weighted(counts[:, chosen], weights))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Texts that are all alike vary by nothing, of which scikit-learn computes shares.
+        found.fit(sparse.diags(np.sqrt(w)) @ weighted(counts[:, chosen], weights))
     names = tuple(map(str, words[chosen]))
     return TextColumn(column, names, frozen(weights), frozen(found.components_.T))
 

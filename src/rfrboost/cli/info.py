@@ -33,7 +33,6 @@ BOOSTED: dict[str, Any] = {
     "preprocess": "auto",
     "categorical_features": "from_dtype",
     "n_bags": 5,
-    "cv": None,
     "class_weight": None,
     "n_jobs": None,
     "max_seconds": None,
@@ -90,6 +89,7 @@ def described(model: str) -> dict[str, str]:
         "written by": f"rfrboost {found['version']}, format {found['format']}",
         "arrays": f"{counted(len(found['arrays']), 'array')}, {counted(numbers, 'number')}",
         "columns": columns(model),
+        "training rows": training_rows(found["centres"]),
     }
     fitted = found["fitted"]
     # Models of older versions have no report.
@@ -102,6 +102,11 @@ def described(model: str) -> dict[str, str]:
     lines["parameters"] = listed(changed, 40) if changed else "the defaults"
     lines["checksum"] = str(found["checksum"])
     return lines
+
+
+def training_rows(centres: int) -> str:
+    """Whether the file holds rows that the model was fitted on."""
+    return f"{centres:,} held, as centres of bumps" if centres else "none held"
 
 
 def columns(model: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: the names of the boosted families in figures, in the order in which they are fitted
-FAMILIES = {"swim": "dense features", "sparse": "sparse features"}
+FAMILIES = {"trees": "trees", "swim": "dense features", "sparse": "sparse features"}
 # The vertical axis spans at least this share of the largest loss, so that a nearly flat curve
 # looks flat.
 LEAST_RANGE = 0.1

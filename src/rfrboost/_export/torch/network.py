@@ -15,6 +15,7 @@ from rfrboost._export.torch.features import (
     BumpsMap,
     DenseMap,
     LeafMap,
+    TreesMap,
     array,
     module_of,
     redraw,
@@ -82,7 +83,7 @@ STEPS: dict[type, Callable[[Any], nn.Module]] = {
 
 
 #: the modules inside a network that draw parameters of their own
-DRAWN = (DenseMap, BumpsMap, LeafMap, LowRankModule, DiagonalModule)
+DRAWN = (DenseMap, BumpsMap, LeafMap, TreesMap, LowRankModule, DiagonalModule)
 
 
 class LayerModule(nn.Module):

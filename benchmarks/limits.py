@@ -108,9 +108,10 @@ def page(table: str, rows: pd.DataFrame) -> str:
         [
             f"# {title}",
             "",
-            f"Made by {command}. {about} Each fit is in a process of its own. *Wall* are the seconds "
-            "of `fit` by the clock, *processor* those of its threads together: on an idle machine "
-            "the first are at most the second, elsewhere they may be more. *Peak* is the memory that `fit` takes beyond the "
+            f"Made by {command}. {about} Each fit is in a process of its own. *Wall* are the "
+            "seconds of `fit` by the clock, *processor* those of its threads together: on an idle "
+            "machine the first are at most the second, elsewhere they may be more. *Peak* is the "
+            "memory that `fit` takes beyond the "
             "data, also as a multiple of them. Scores are those of 2,000 new rows, beside a linear "
             "model whose penalty was chosen on held-out rows, and a constant. *Sample* says that "
             "the limit was too short for all rows.",

@@ -297,6 +297,15 @@ class DaskRFRBoostClassifier(DaskModel, RFRBoostClassifier):
         """
         return self._of(X, "predict_proba")
 
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the class probabilities, as in :class:`~rfrboost.RFRBoostClassifier`.
+
+        Parameters
+        ----------
+        X : dask array or data frame, or array-like, of shape (n_samples, n_features_in)
+        """
+        return self._of(X, "predict_log_proba")
+
     def decision_function(self, X: Any) -> Any:
         """Logits, as in :class:`~rfrboost.RFRBoostClassifier`.
 

@@ -191,6 +191,14 @@ def test_one_class_is_singular(cells, words, capsys):
     assert capsys.readouterr().err == f"Task: classification ({words})\n"
 
 
+def test_a_constant_target_has_no_score(tmp_path):
+    rows = [["x", "y"]] + [[str(k), "2.5"] for k in range(60)]
+    words = ("fit", "-", "--target", "y", "--task", "regression", "--bags", "2")
+    ran = worked(rfrboost(*words, "-o", tmp_path / "m", stdin=text_of(rows)))
+    assert "Every value of 'y' is the same" in ran.said
+    assert "R²" not in ran.said
+
+
 def test_classes_come_back_as_they_are_written(tmp_path):
     truths = (["True", "False"], ["TRUE", "FALSE"], ["true", "false"])
     for labels in (["1", "2"], ["01", "02"], ["1.0", "2.0"], ["é", "ü"], *truths):

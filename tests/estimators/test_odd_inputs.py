@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from rfrboost import RFRBoostClassifier, RFRBoostRegressor
+from rfrboost import RFNNClassifier, RFRBoostClassifier, RFRBoostRegressor
 
 N = 60
 rng = np.random.default_rng(0)
@@ -99,10 +99,54 @@ def test_targets_that_are_refused(labels, rows):
                 model.fit(rows, labels)
 
 
-def test_dates_as_targets_are_numbers():
-    dates = np.datetime64("2001-01-01") + np.arange(N)
-    for model in models("regression"):
-        assert np.isfinite(model.fit(X, dates).predict(X)).all()
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_dates_as_targets_are_refused_whatever_their_type(task):
+    """As numbers they would be days or microseconds, depending on their unit."""
+    dates = np.datetime64("2001-01-01") + np.arange(N) % 3
+    for labels in (dates, pd.Series(dates), dates.astype("datetime64[ns]")):
+        for model in models(task):
+            with pytest.raises(ValueError, match="y holds dates"):
+                model.fit(X, labels)
+
+
+def test_intervals_are_categories_and_periods_are_dates():
+    x = pd.Series(np.linspace(-1, 1, N))
+    bins = pd.cut(x, 4)
+    months = pd.Series(pd.period_range("2001-01", periods=N, freq="M"))
+    tables = [
+        pd.DataFrame({"c": bins, "x": x}),
+        pd.DataFrame({"c": bins.astype(object), "x": x}),
+        pd.DataFrame({"c": bins.astype(str), "x": x}),
+    ]
+    found = [RFRBoostRegressor(random_state=0).fit(t, x**2).predict(t) for t in tables]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    starts = [months, months.astype(object), months.dt.to_timestamp()]
+    starts = [pd.DataFrame({"month": start, "x": x}) for start in starts]
+    found = [RFRBoostRegressor(random_state=0).fit(t, x**2).predict(t) for t in starts]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    missing = pd.DataFrame({"month": months.where(x > 0), "x": x})
+    assert np.isfinite(RFRBoostRegressor(random_state=0).fit(missing, x).predict(missing)).all()
+
+
+def test_missing_values_in_a_single_network_get_advice_that_fits():
+    x = np.linspace(-1, 1, N)[:, None]
+    model = RFRBoostRegressor(1, random_state=0).fit(x, x[:, 0])
+    x[3] = np.nan
+    for call in (lambda: model.fit(x, x[::-1, 0] ** 2), lambda: model.predict(x)):
+        with pytest.raises(ValueError, match=r"^Input X contains NaN\. .*leave n_layers") as caught:
+            call()
+        assert "HistGradientBoosting" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_logarithms_of_probabilities():
+    x = np.linspace(-1, 1, N)[:, None]
+    for model in (RFRBoostClassifier(1, random_state=0), RFNNClassifier(9, random_state=0)):
+        model.fit(x, np.arange(N) % 3)
+        logarithms = model.predict_log_proba(x)
+        np.testing.assert_allclose(np.exp(logarithms), model.predict_proba(x), rtol=1e-12)
 
 
 def test_weights_that_no_float_can_hold():
@@ -121,6 +165,7 @@ def test_weights_whose_sum_overflows(rows, task):
     np.testing.assert_allclose(found.astype(float), expected.astype(float), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Column 'odd' is read as categories")
 @pytest.mark.parametrize("other", [[], ["text"]], ids=["numbers", "text"])
 def test_a_signaling_nan_is_a_missing_value(other):
     """Beside text, a column holds levels."""

@@ -23,6 +23,8 @@ from rfrboost._numerics.sizes import Sizes
 #: for every parameter that some route ignores, a legal value other than its default
 OTHER = {
     "n_bags": 3,
+    "cv": 3,
+    "categorical_features": [0],
     "max_seconds": 60.0,
     "strategy": "greedy",
     "step_matrix": "scalar",

@@ -538,6 +538,74 @@ def test_many_values_below_a_long_key_are_refused_quickly(path):
     assert processor_seconds(lambda: sentence(path)) < 3
 
 
+RECORD = {"layer": 1, "loss": 0.0, "step_length": 0.0, "gradient_norm": 0.0, "seconds": 0.0}
+#: entries of a header, as many as are read: where they are, and what they are
+COSTLY = {
+    "lists": ("parameters", "n_features", [[]] * 260_000),
+    "numbers": ("parameters", "n_features", [0.5] * 520_000),
+    "keys": ("parameters", "n_features", {f"{k:x}": 0 for k in range(520_000)}),
+    "names": ("fitted", "feature_names_in", [f"{k:x}" for k in range(520_000)]),
+    "records": ("fitted", "history", [RECORD] * 85_000),
+    "text": ("parameters", "features", "x" * 15 * 2**20),
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_the_costliest_headers_take_bounded_time_and_memory(path, name):
+    """Those of 16 MB took up to 8 s and 694 MB."""
+    model, _ = fitted("quantile")
+    model.save(path)
+    document, arrays = parts(path)
+    part, key, entry = COSTLY[name]
+    document[part][key] = entry
+    write(path, document, arrays)
+    # One second, and as much again for a machine that is busy.
+    assert processor_seconds(lambda: sentence(path)) < 2
+    tracemalloc.start()
+    try:
+        sentence(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**28
+
+
+def test_many_arrays_take_bounded_time(path):
+    model, _ = fitted("features")
+    model.save(path)
+    document, _ = parts(path)
+    entry = {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}
+    path.write_bytes(with_table(document, {f"{k:x}": entry for k in range(74_000)}))
+    assert processor_seconds(lambda: sentence(path)) < 2
+
+
+@pytest.mark.parametrize("entry", [[0], [[]], [""], [None], [{}]], ids=str)
+def test_more_values_than_a_model_has_are_refused_at_once(path, entry):
+    model, _ = fitted("features")
+    model.save(path)
+    document, arrays = parts(path)
+    document["parameters"]["n_features"] = entry * 2**20
+    write(path, document, arrays)
+    tracemalloc.start()
+    try:
+        assert "more than 524288 values" in sentence(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * path.stat().st_size
+
+
+def test_texts_with_more_values_than_a_header_may_hold_are_arrays(path, monkeypatch):
+    """Commas in names count as values; as an array they do not."""
+    X, y = regression(20, 300)
+    names = [f"column {j}, {'x' * 20}" for j in range(300)]
+    model = SWIMFeatures(4, random_state=0).fit(pd.DataFrame(X, columns=names), y)
+    monkeypatch.setattr(container, "MOST_VALUES", 500)
+    model.save(path)
+    assert rfrboost.file_info(path)["format"] == 2
+    assert rfrboost.load(path).feature_names_in_.tolist() == names
+
+
 def test_loading_takes_little_more_memory_than_the_file(path):
     """Arrays are held once; the file is 24 MB."""
     X, y = regression(60, 1000)

@@ -43,7 +43,7 @@ def blank(model: Any, method: str) -> np.ndarray:
     if method == "transform":
         return np.empty((0, fitted.width))
     outputs = fitted.n_outputs
-    if method == "predict_proba":
+    if method in ("predict_proba", "predict_log_proba"):
         return np.empty((0, max(outputs, 2)))
     return np.empty(0) if fitted.targets.one_output else np.empty((0, outputs))
 

@@ -50,6 +50,21 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         fitted = self._model()
         return fitted.loss.predict(fitted.network.raw(fitted.inputs.read(self, X)))
 
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the class probabilities, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            −∞ where a probability is 0.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class.
 

@@ -40,6 +40,8 @@ OTHER_ORDER = (
     "Pass X[model.feature_names_in_]; columns that were not in fit may stay out."
 )
 
+DATES_IN_Y = "y holds dates: pass numbers, such as days since the first date, or text as classes."
+
 #: what Python raises for numbers that no float can hold
 UNREADABLE = (OverflowError, InvalidOperation)
 
@@ -233,12 +235,16 @@ class Inputs:
             return self._checked(estimator, self.matched(X))
         except UNREADABLE as error:
             raise unreadable("X") from error
+        except ValueError as error:
+            advise(error)
+            raise
 
     def matched(self, X: Any) -> Any:
         """The columns of the fit, by name, of a data frame that has others too.
 
         scikit-learn's rules ask for an error if the names are those of the fit in another order.
         """
+        X = as_frame(X)
         if self.names is None or not hasattr(X, "columns") or sparse.issparse(X):
             return X
         present = list(X.columns)
@@ -256,7 +262,6 @@ class Inputs:
             return array
         if self._plain(X):
             return self.encoder(X)
-        X = as_frame(X)
         if is_table(X):
             validate_data(estimator, X, reset=False, skip_check_array=True)
             return self.encoder(X)
@@ -319,12 +324,23 @@ def as_frame(X: Any) -> Any:
     return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
 
 
+def advise(error: TypeError | ValueError, y: Any = None) -> None:
+    """Say what to do where scikit-learn's error is about missing values in X or dates in y."""
+    if isinstance(error, TypeError):
+        check_dates(y, error)
+    first, _, advice = str(error).partition("\n")
+    if "missing values" in advice:
+        raise ValueError(
+            f"{first} This model takes finite numbers only: fill missing values first, for example "
+            "with sklearn.impute.SimpleImputer, or leave n_layers and preprocess at their "
+            "defaults, which take tables with missing values."
+        ) from None
+
+
 def check_dates(y: Any, error: TypeError) -> None:
     """Refuse dates in y, which scikit-learn refuses with this error, and say what to do."""
     if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
-        raise ValueError(
-            "y holds dates: pass numbers, for example days since the first date."
-        ) from error
+        raise ValueError(DATES_IN_Y) from error
 
 
 def several_labels(name: str, n_columns: int) -> ValueError:

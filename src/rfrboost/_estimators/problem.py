@@ -26,6 +26,7 @@ from rfrboost._auto.bags import Splits
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._estimators.fitted import (
     BEYOND,
+    DATES_IN_Y,
     DTYPES,
     NO_SCALE,
     UNREADABLE,
@@ -35,10 +36,10 @@ from rfrboost._estimators.fitted import (
     NumberTargets,
     Targets,
     TargetScale,
+    advise,
     as_frame,
     check_columns,
     check_container,
-    check_dates,
     check_extent,
     class_columns,
     class_weighted,
@@ -274,9 +275,11 @@ def read(
             )
     except UNREADABLE as error:
         raise unreadable("X or y") from error
-    except TypeError as error:
-        check_dates(y, error)
+    except (TypeError, ValueError) as error:
+        advise(error, y)
         raise
+    if y.dtype.kind == "M":
+        raise ValueError(DATES_IN_Y)
     w = checked_weights(sample_weight, y)
     if not numbers:
         y = column_or_1d(y, warn=True)
@@ -358,8 +361,8 @@ def check_targets(y: Array, loss: Loss) -> None:
     largest = np.abs(y).max()
     if loss.degree is None and largest > LARGEST_TARGET:
         raise ValueError(
-            f"y holds values as large as {largest:.3g}; {type(loss).__name__} works in the units "
-            f"of y and overflows beyond {LARGEST_TARGET:g}. Rescale y, or use loss='squared_error'."
+            f"y holds values as large as {largest:.3g}; this loss works in the units of y and "
+            f"overflows beyond {LARGEST_TARGET:g}. Rescale y, or use loss='squared_error'."
         )
 
 

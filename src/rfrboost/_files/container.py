@@ -14,6 +14,10 @@ if there were no checksum.
 Format 2 is written only for models that format 1 cannot hold. One is a model whose outputs have
 scales of their own. Another is one whose texts would not fit into a header. Lists of long text
 become {"texts": name} in format 2, an array of bytes that hold the list as JSON.
+
+A forged header can be built so that Python takes forty times its bytes, and microseconds for every
+value in it. So headers are bounded in bytes and in values; with these bounds, refusing the worst
+one takes about a second and less than 256 MB.
 """
 
 import hashlib
@@ -37,6 +41,10 @@ NEWER_FORMAT = 2
 # cannot fill the memory.
 LARGEST_HEADER = 2**24
 
+# Values, half a million, that a header may hold, counted by the characters that precede them. Each
+# takes up to 300 bytes and 2 µs. A layer has about a hundred.
+MOST_VALUES = 2**19
+
 # The largest number of axes of an array: the leaf values of trees have four.
 MOST_AXES = 4
 
@@ -53,6 +61,9 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("<f4"),
     "U8": np.dtype("u1"),
 }
+
+#: the types of values that may hold arrays
+NESTED = frozenset({dict, list})
 
 Arrays = dict[str, np.ndarray]
 
@@ -89,12 +100,12 @@ def pack(model: dict[str, State], version: str, needed: int = OLDER_FORMAT) -> b
     ``needed`` is the oldest format that can hold them.
     """
     data = pack_as(needed, model, version)
-    if header_size(data) > LARGEST_HEADER and needed == OLDER_FORMAT:
+    if not has_room(data) and needed == OLDER_FORMAT:
         data = pack_as(NEWER_FORMAT, model, version)
-    if header_size(data) > LARGEST_HEADER:
+    if not has_room(data):
         raise ModelFileError(
             "its layers and the texts outside of lists need a larger header than model files may "
-            f"have ({LARGEST_HEADER} bytes)"
+            f"have ({LARGEST_HEADER} bytes and {MOST_VALUES} values)"
         )
     return data
 
@@ -112,6 +123,20 @@ def pack_as(number: int, model: dict[str, State], version: str) -> bytes:
 def header_size(data: bytes) -> int:
     """The length of the header that the first eight bytes name."""
     return int.from_bytes(data[:8], "little")
+
+
+def has_room(data: bytes) -> bool:
+    """Whether the header of a file is within its bounds."""
+    size = header_size(data)
+    return size <= LARGEST_HEADER and value_count(data[8 : 8 + size]) <= MOST_VALUES
+
+
+def value_count(header: bytes) -> int:
+    """An upper bound of how many values a header holds: a value follows one of these characters.
+
+    The same characters inside of texts are counted too.
+    """
+    return sum(map(header.count, (b",", b"[", b"{")))
 
 
 def unpack(data: bytes) -> dict[str, State]:
@@ -182,6 +207,8 @@ def read_header(stream: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, 
     header = stream.read(length)
     if len(header) < length:
         raise ModelFileError("it ends before its header does")
+    if value_count(header) > MOST_VALUES:
+        raise ModelFileError(f"its header holds more than {MOST_VALUES} values")
     table = from_json(header)
     metadata = table.get("__metadata__") if type(table) is dict else None
     text = metadata.get("rfrboost") if type(metadata) is dict else None
@@ -190,19 +217,28 @@ def read_header(stream: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, 
     document = from_json(text)
     check_format(document)
     DOCUMENT.read(document, "its header")
-    if not is_as_written(header, table) or text != to_json(document):
+    if not is_as_written(header, table, document):
         raise ModelFileError("its header is not as rfrboost writes it: it has been altered")
     del table["__metadata__"]
     check_arrays(table, document["format"], size - 8 - length)
     return document, table
 
 
-def is_as_written(header: bytes, table: dict[str, Any]) -> bool:
-    """Whether a header is the one spelling of its content that is written."""
-    spelling = json.dumps(table, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    content = spelling.encode(errors="replace")
-    return list(table["__metadata__"]) == ["rfrboost"] and header == content.ljust(
-        -(-len(content) // HEADER_UNIT) * HEADER_UNIT
+def is_as_written(header: bytes, table: dict[str, Any], document: dict[str, Any]) -> bool:
+    """Whether a header is the one spelling of its content that is written: all of it is ASCII.
+
+    Names that occur twice, and numbers that are not finite, have no spelling.
+    """
+    try:
+        text = to_json(document)
+        content = json.dumps(table, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return False
+    padded = content.ljust(-(-len(content) // HEADER_UNIT) * HEADER_UNIT)
+    return (
+        table["__metadata__"] == {"rfrboost": text}
+        and padded.isascii()
+        and header == padded.encode("ascii")
     )
 
 
@@ -281,7 +317,7 @@ def with_arrays(state: State, place: Place, arrays: Arrays) -> State:
             return texts_of(taken(state["texts"], place, arrays))
     if isinstance(state, dict):
         return {key: with_arrays(v, (place, key), arrays) for key, v in state.items()}
-    if isinstance(state, list):
+    if isinstance(state, list) and not NESTED.isdisjoint(map(type, state)):
         return [with_arrays(v, (place, str(i)), arrays) for i, v in enumerate(state)]
     return state
 
@@ -337,31 +373,18 @@ def checksum(document: dict[str, Any], arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
+# Made once: there is a text for every array.
+WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def to_json(value: Any) -> str:
     """JSON in one way only, so that equal documents have equal checksums; plain ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return WRITER.encode(value)
 
 
 def from_json(text: str | bytes) -> Any:
-    """A JSON value; repeated names, NaN and infinity, which Python would accept, are refused."""
+    """A JSON value. Whether it was written in the one way that is allowed is left to compare."""
     try:
-        text = text if isinstance(text, str) else text.decode("utf-8")
-        return json.loads(
-            text, object_pairs_hook=unique_names, parse_constant=finite, parse_float=finite
-        )
+        return json.loads(text if isinstance(text, str) else text.decode("utf-8"))
     except ValueError as error:
         raise ModelFileError("its header is damaged") from error
-
-
-def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object in which no name occurs twice."""
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a name occurs twice")
-    return dict(pairs)
-
-
-def finite(text: str) -> float:
-    """A JSON number as a finite float."""
-    if not math.isfinite(float(text)):
-        raise ValueError(f"{text} is not finite")
-    return float(text)

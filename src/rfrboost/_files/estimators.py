@@ -171,7 +171,7 @@ def read_parameters(cls: type[BaseEstimator], state: State) -> BaseEstimator:
     try:
         estimator._validate_params()
     except ValueError as error:
-        raise ModelFileError(f"its parameters are not valid: {error}") from error
+        raise ModelFileError(f"its parameters are not valid: {str(error)[:300]}") from error
     return estimator
 
 

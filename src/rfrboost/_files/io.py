@@ -96,7 +96,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Nothing in the file is run or imported. A file that is cut short, altered, from a later format
     or not a model file at all is refused. Somebody who alters a file and computes its checksum anew
     can make a model that predicts nonsense, but nothing worse. The memory that is taken is that of
-    the arrays, once, and up to fifty times that of the header, which has 16 MB at most.
+    the arrays, once, and for the header at most 256 MB, or fifty times its size.
 
     Parameters
     ----------

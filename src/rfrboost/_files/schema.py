@@ -149,7 +149,13 @@ class ListOf:
     def read(self, state: State, where: str) -> Any:
         if type(state) is not list:
             raise ModelFileError(f"{where} should be a list")
-        return self.sequence(self.schema.read(s, f"{where}[{i}]") for i, s in enumerate(state))
+        try:
+            return self.sequence([self.schema.read(s, where) for s in state])
+        except ModelFileError:
+            # Once more to name the place: a forged list is long, and a name for each value is slow.
+            for i, s in enumerate(state):
+                self.schema.read(s, f"{where}[{i}]")
+            raise
 
 
 @dataclass(frozen=True)

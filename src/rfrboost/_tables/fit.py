@@ -152,7 +152,7 @@ class Draft:
     scales: list[Scale] = field(default_factory=list)
     spelled: list[SpelledColumn] = field(default_factory=list)
     notes: dict[int, str] = field(default_factory=dict)
-    advice: list[str] = field(default_factory=list)
+    advice: dict[int, str] = field(default_factory=dict)
     texts: set[int] = field(default_factory=set)
     ranges: dict[int, Range] = field(default_factory=dict)
 
@@ -229,7 +229,7 @@ def fit_present(
     used = set(encoder.sources) if varies else set()
     report = tuple(described(table, j, kind, j in used, draft) for j, kind in kinds.items())
     if draft.advice:
-        warnings.warn(" ".join(draft.advice), stacklevel=2)
+        warnings.warn(" ".join(draft.advice.values()), stacklevel=2)
     return replace(encoder, report=report), encoded
 
 
@@ -250,7 +250,7 @@ def column_kinds(table: Table, forced: frozenset[int], draft: Draft) -> dict[int
                 draft.notes[j] = f"{spelling.what} written as text"
                 kinds[j] = DATES if spelling.what == DATES else NUMBERS
             if advice:
-                draft.advice.append(f"{column.label} {advice}")
+                draft.advice[j] = f"{column.label} {advice}"
     return kinds
 
 
@@ -276,9 +276,10 @@ def fit_levels(
     encoder, scales = fit_indicators(column, texts, levels, w)
     draft.add(encoder, scales)
     if not scales and len(texts) >= WORTH_A_WARNING and len(rare) > 1:
-        draft.advice.append(
+        draft.advice.setdefault(
+            column,
             f"{table.label(column)} is not used: its values have fewer than {FEWEST_ROWS} rows "
-            "each, as those of an id. Drop it, or make columns of what is in it."
+            "each, as those of an id. Drop it, or make columns of what is in it.",
         )
     return {}
 
@@ -311,7 +312,7 @@ def described(table: Table, j: int, kind: str, used: bool, draft: Draft) -> Colu
         return ColumnReport(name, kind, missing, None, first, last, used, why)
     if not note and used and ID_NAME.search(name) and is_id(table, j):
         why = "looks like an id: it is different in every row"
-        draft.advice.append(
+        draft.advice[j] = (
             f"{table.label(j)} {why}. It is used as a number; drop it if it only names rows."
         )
     return ColumnReport(name, kind, missing, None, low, high, used, why)

@@ -62,4 +62,5 @@ def column_scores(X: Any, y: np.ndarray, task: str) -> Array:
             found = [f_classif(X, y)[0]]
         else:
             found = [f_regression(X, own)[0] for own in y.reshape(len(y), -1).T.astype(float)]
-    return np.nan_to_num(np.max(found, axis=0), nan=0.0)
+    scores: Array = np.nan_to_num(np.max(found, axis=0), nan=0.0)
+    return scores

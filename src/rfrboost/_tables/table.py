@@ -54,6 +54,9 @@ CELL_KINDS = {
     DATES: (date, np.datetime64),
 }
 
+#: the kinds of types that cannot be imported without pandas, by name; a period is its first moment
+NAMED_KINDS = {"Interval": LEVELS, "Period": DATES}
+
 # Names of the types of missing values, which cannot be imported without pandas.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
@@ -193,6 +196,7 @@ def kind_of_cells(cells: np.ndarray, label: str) -> str:
         if holds_nothing(cells, cell_type):
             continue
         kind = next((k for k, bases in CELL_KINDS.items() if issubclass(cell_type, bases)), None)
+        kind = kind or NAMED_KINDS.get(cell_type.__name__)
         if kind is None:
             raise TypeError(f"{label} holds a {cell_type.__name__}; {WANTED}.")
         kinds.add(kind)
@@ -234,6 +238,7 @@ def from_cells(cells: np.ndarray, convert: Callable[[np.ndarray], Array]) -> Arr
 
 def to_dates(cells: np.ndarray) -> np.ndarray:
     """Dates of any class as NumPy's; a time of day without a time zone is taken to be UTC."""
+    cells = np.array([getattr(cell, "start_time", cell) for cell in cells], dtype=object)
     zones = [getattr(cell, "tzinfo", None) for cell in cells]
     naive = [
         cell if zone is None else cell.astimezone(UTC).replace(tzinfo=None)

@@ -13,6 +13,7 @@ from rfrboost.cli.console import (
     heartbeat,
     line_cleared,
     on_terminal,
+    printable,
     say,
 )
 from rfrboost.cli.notices import say_columns, warnings_said
@@ -43,8 +44,12 @@ def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> Non
         model.fit(training.frame, training.target.labels, training.weights)
     seconds = time.monotonic() - began
     say_columns([asdict(column) for column in model.column_report_])
+    if training.target.is_constant:
+        say(
+            f"Every value of {printable(roles.target)!r} is the same: the model predicts it always."
+        )
     # Fits of fewer than 50 rows have no out-of-fold score.
-    if hasattr(model, "oof_score_"):
+    elif hasattr(model, "oof_score_"):
         several = len(settings.quantile) > 1
         score = SAVED if several else OUT_OF_FOLD_SCORE[training.target.task]
         say(f"Cross-validated {score}: {model.oof_score_:.3f}")

@@ -64,6 +64,11 @@ class Target:
     labels: np.ndarray
     present: np.ndarray
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether all labels are equal, so that no score means anything."""
+        return bool((self.labels == self.labels[0]).all())
+
 
 @dataclass(frozen=True)
 class Training:

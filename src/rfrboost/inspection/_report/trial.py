@@ -99,8 +99,8 @@ def scored(
         found = class_scores(model.classes_, probabilities, y, every)
         return spread_out(model.classes_, probabilities, every), found
     predicted = model.predict(frame)
-    # R² is not defined for a single row, which has no variance.
-    r2 = r2_score(y, predicted) if len(y) > 1 else np.nan
+    # R² is not defined for a single row, nor for equal ones: they have no variance.
+    r2 = r2_score(y, predicted) if np.ptp(y) > 0 else np.nan
     return predicted, {
         "RMSE": root_mean_squared_error(y, predicted),
         "MAE": mean_absolute_error(y, predicted),

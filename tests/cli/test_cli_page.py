@@ -37,7 +37,7 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
     assert 4 < low < 6
     assert 14 < high < 16
     made = {path.name for path in Path().iterdir()}
-    assert {"scores.csv", "rents.csv", "rents.parquet", "districts.csv", "effects.csv"} <= made
+    assert {"scores.csv", "rents.csv", "rents.parquet", "districts.csv", "shares.csv"} <= made
     assert Path("kept.csv").read_text().startswith("district,let,prediction\n")
     rents = [float(cell) for cell in Path("rents.tsv").read_text().split()[1:]]
     assert 600 < min(rents[:6]) < max(rents[:6]) < 1600

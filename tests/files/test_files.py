@@ -235,8 +235,8 @@ def test_golden_files_of_format_1():
         for method, answer in answers.items():
             found = getattr(model, method)(X)
             if found.dtype.kind == "f":
-                # Features in single precision may move a prediction by 1.5e-6 of the spread.
-                np.testing.assert_allclose(found, answer, rtol=1e-9, atol=3e-6)
+                # Which neurons are computed in single precision has changed since.
+                np.testing.assert_allclose(found, answer, rtol=1e-9, atol=2e-6)
             else:
                 assert found.tolist() == answer
 

@@ -1,6 +1,5 @@
 """The schema language: tags instead of class names, and alternatives that exclude each other."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,4 +131,13 @@ def test_files_of_format_1_are_written_again_as_they_are(tmp_path):
         # Seconds are not saved any more, so that equal fits write equal files.
         for record in (*old["fitted"].get("history", ()), *known.get("history", ())):
             record.pop("seconds", None)
-        assert json.dumps(known, sort_keys=True) == json.dumps(old["fitted"], sort_keys=True)
+        assert_within(old["fitted"], known, path.name)
+
+
+def assert_within(old, new, where):
+    """What an old file says is there, unchanged; a newer one may say more."""
+    if isinstance(old, dict):
+        for key, value in old.items():
+            assert_within(value, new[key], f"{where}.{key}")
+    else:
+        assert old == new, where

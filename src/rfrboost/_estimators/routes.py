@@ -142,7 +142,8 @@ def fit_outside_memory(
         return fit_arrays(request, X, y, w, None, None)
     check_effects(parameters, LARGE)
     if not has_time_for_all(request, first_look):
-        warn_of_sample(len(y), first_look.n_rows)
+        if len(y) < first_look.n_rows:
+            warn_of_sample(len(y), first_look.n_rows)
         return fit_arrays(request, X, y, w, None, None)
     encoder: Encoder | None = None
     if parameters.prepares:

@@ -267,9 +267,8 @@ def label_values(cells: Cells, name: str, task: Task) -> np.ndarray:
     if task == Task.CLASSIFICATION:
         if is_text(cells.type):
             cells = as_written(cells)
-            return as_numpy(
-                truth_labels(cells) if all_are(cells, to_truth) else whole_labels(cells)
-            )
+            truths = all_are(cells, to_truth)
+            return as_numpy(truth_labels(cells) if truths else whole_labels(cells))
         whole = types.is_floating(cells.type) and pc.all(pc.equal(pc.floor(cells), cells)).as_py()
         return as_numpy(cells.cast(pa.int64()) if whole else cells)
     if not is_text(cells.type):
@@ -289,8 +288,7 @@ def whole_labels(cells: Cells) -> Cells:
 
 
 def truth_labels(cells: Cells) -> Cells:
-    """Truth values as text, or as such if that spells them the same again."""
-    # "TRUE" and "true" are written back as they came, unless both occur.
+    """Truth values as text if they are not spelled True and False, unless spelled in two ways."""
     words = pc.unique(cells).to_pylist()
     truths = to_truth(cells)
     same = len(words) == len(pc.unique(truths))

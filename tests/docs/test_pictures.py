@@ -72,6 +72,7 @@ def fit_large():
 FITS = {"Single network": fit_single, "Ensemble": fit_ensemble, "Large": fit_large}
 
 
+@pytest.mark.filterwarnings("ignore:max_seconds is too short")  # on a busy machine
 @pytest.mark.parametrize("route", architecture.ROUTES)
 def test_a_fit_takes_the_steps_of_its_route(route):
     calls = iter(called(FITS[route]))

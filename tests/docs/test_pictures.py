@@ -64,7 +64,7 @@ def fit_ensemble():
 
 
 def fit_large():
-    model = RFRBoostRegressor(max_seconds=2, random_state=0)
+    model = RFRBoostRegressor(n_features=8, random_state=0)
     model._sizes = Sizes(gathered_rows=100)
     model.fit(RowBlocks.from_arrays(X, y))
 
@@ -72,7 +72,6 @@ def fit_large():
 FITS = {"Single network": fit_single, "Ensemble": fit_ensemble, "Large": fit_large}
 
 
-@pytest.mark.filterwarnings("ignore:max_seconds is too short")  # on a busy machine
 @pytest.mark.parametrize("route", architecture.ROUTES)
 def test_a_fit_takes_the_steps_of_its_route(route):
     calls = iter(called(FITS[route]))

@@ -169,7 +169,8 @@ class RFRBoostRegressor(NetworkRegressor):
         Ensemble: the number of cross-validation folds, one member of each family for each. With 1
         there is one member of each family, which holds out a fifth of the rows.
     max_seconds : float, default=None
-        Automatic fits: time limit, in seconds. The fit ends with the best model it has by then.
+        Automatic fits: time limit, in seconds from the call of ``fit``. The fit ends with the best
+        model it has by then, on a sample of the rows if all of them would take too long.
     sample_splitting : bool, default=False
         Single networks: fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes.
         Equal rows may then fall into different parts, so that a weight of 2 no longer equals

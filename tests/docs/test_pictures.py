@@ -64,7 +64,7 @@ def fit_ensemble():
 
 
 def fit_large():
-    model = RFRBoostRegressor(max_seconds=2, random_state=0)
+    model = RFRBoostRegressor(n_features=8, random_state=0)
     model._sizes = Sizes(gathered_rows=100)
     model.fit(RowBlocks.from_arrays(X, y))
 

@@ -12,7 +12,7 @@ rows (``Bags.kept``) are left out.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -28,6 +28,7 @@ from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Head, Layer, LayerFeatures, LowRankStep, Network
 from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.threads import Team
 from rfrboost._typing import Array, Indices
 
 # Weight of the penalty on the squared distance from equal weights, next to a mean loss over rows.
@@ -69,11 +70,59 @@ def assemble(
     ``deadline``, a reading of ``time.perf_counter``, weights are taken as they are.
     """
     v, b, combined = family_weights(bags, loss, families, deadline)
+    return network_of(families, v, b, mean, bags.kept), combined
+
+
+def assemble_sampled(
+    bags: Bags,
+    sample: Bags,
+    rows: Indices,
+    mean: Array,
+    loss: Loss,
+    families: Families,
+    team: Team,
+    deadline: float = np.inf,
+) -> tuple[Network, Array]:
+    """As :func:`assemble`, where all but the kernel family were fitted on a ``sample`` of the rows.
+
+    ``rows`` are the numbers of its rows among those of ``bags``. Families are weighted by the
+    sample. Members that hold a row out then predict it, whether it was in the sample or not.
+    """
+    own = families
+    if families.kernel is not None:
+        places = np.searchsorted(bags.held_out, rows[sample.held_out])
+        sampled = replace(families.kernel, out_of_fold=families.kernel.out_of_fold[places])
+        own = replace(families, kernel=sampled)
+    v, b, _ = family_weights(sample, loss, own, deadline)
+    raw = np.empty((len(bags.y), len(b)))
+    others = replace(families, kernel=None)
+    predictions = {
+        k: network_of(others, v, b, mean, tuple(holders)).prediction
+        for k, holders in bags.holders().items()
+    }
+
+    def predict(batch: tuple[int, slice]) -> None:
+        k, s = batch
+        prediction = predictions[k]
+        assert prediction is not None  # features of an ensemble read x alone
+        raw[s] = prediction(bags.x[s])
+
+    list(team(predict, [(k, s) for k, s in bags.batches() if k in predictions]))
+    held_out = raw[bags.held_out]
+    if families.kernel is not None:
+        held_out += v[1 + len(families.boosted)] * families.kernel.out_of_fold
+    return network_of(families, v, b, mean, bags.kept), held_out
+
+
+def network_of(
+    families: Families, v: Array, b: Array, mean: Array, kept: tuple[int, ...]
+) -> Network:
+    """The families with weights ``v`` and the intercept ``b`` as one network of the members
+    ``kept``."""
     n_boosted = len(families.boosted)
-    kept = bags.kept
     m = len(kept)
     d = len(b)
-    weights = np.zeros((bags.x.shape[1], m * d))
+    weights = np.zeros((len(mean) + 1, m * d))
     # Boosted members begin with the predictions of linear ones, so that these have both weights.
     of_linear = v[: 1 + n_boosted].sum()
     of_trees = 0.0 if families.trees is None else v[-1]
@@ -97,8 +146,7 @@ def assemble(
     average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])
     head = Head(frozen(average))
     initial = DenseFeatures(weights, "identity")
-    network = Network(frozen(mean), initial, tuple(layers), (head,) * (len(layers) + 1))
-    return network, combined
+    return Network(frozen(mean), initial, tuple(layers), (head,) * (len(layers) + 1))
 
 
 def family_weights(

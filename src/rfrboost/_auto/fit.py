@@ -7,8 +7,8 @@ regressions on bumps around the training rows in that metric. *Tree* members are
 trees, for steps and interactions. All families are weighted by their
 out-of-fold predictions and become one network (:mod:`rfrboost._auto.assemble`).
 
-X is (n, D), y (n, k), and w (n,) or None. Everything is held in memory: row blocks of more than
-50,000 rows are fitted as a single network instead (:mod:`rfrboost._paper.boost`).
+x is (n, D+1), y (n, k), and w (n,) or None. Nothing but x is as large as the table: it is in memory
+or mapped to a temporary file, and neither copied nor computed anew.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from time import perf_counter
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
-from rfrboost._auto.assemble import Families, assemble
+from rfrboost._auto.assemble import Families, assemble, assemble_sampled
 from rfrboost._auto.bags import Bags, Splits, bag, bag_apart, bag_split
 from rfrboost._auto.conformal import HeldOut
 from rfrboost._auto.kernel import KernelFit, every_row_a_centre, fit_kernel
@@ -30,9 +30,9 @@ from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network, centered
 from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.arrays import coarse
-from rfrboost._numerics.sizes import SIZES, Sizes
+from rfrboost._numerics.sizes import BATCH_ROWS, SIZES, Sizes
 from rfrboost._numerics.threads import keep_freed_memory, team
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Indices
 
 # The shares of a time limit after which no further layer of trees is grown, and none of neurons is
 # boosted, where other families are to follow. Trees come first: they cost least.
@@ -93,7 +93,7 @@ class AutoFit:
 
 
 def fit_auto(
-    X: Array,
+    x: Array,
     y: Array,
     w: Array | None,
     validation: tuple[Array, Array] | None,
@@ -104,6 +104,7 @@ def fit_auto(
 ) -> AutoFit:
     """Fit all families of a plan and combine them into one network.
 
+    ``x`` (n, D+1) are the rows with a last column of ones; they are centred and sorted in place.
     ``watch`` is called with the record of each boosted layer. If ``validation`` rows (X, y) are
     given there is one member, which is fitted on all of X and holds them out. If ``splits`` are
     given, they say what each member is fitted on and holds out. ``deadline`` is when the fit has to
@@ -111,8 +112,7 @@ def fit_auto(
     """
     keep_freed_memory()
     rng = default_rng(SeedSequence(plan.seed))
-    mean = coarse(np.average(X, axis=0, weights=w), np.ptp(X, axis=0))
-    x = centered(X, mean)
+    mean = center(x, w)
     if validation is not None:
         held = (centered(validation[0], mean), validation[1])
         bags = bag_apart(x, y, w, held, rng, plan.sizes)
@@ -129,8 +129,16 @@ def fit_auto(
             deadline=part_of_time(FAMILIES_SHARE, deadline),
             watch=watch,
         )
-        families, records = fit_families(bags, plan, rng, run)
-        network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline)
+        rows = sampled_rows(bags)
+        if rows is None:
+            families, records = fit_families(bags, bags, plan, rng, run)
+            network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline)
+        else:
+            sample = bags.restricted(rows)
+            families, records = fit_families(bags, sample, plan, rng, run)
+            network, held_out_raw = assemble_sampled(
+                bags, sample, rows, mean, plan.loss, families, threads, deadline
+            )
     raw = np.full((len(bags.y), held_out_raw.shape[1]), np.nan)
     raw[bags.held_out] = held_out_raw
     return AutoFit(
@@ -139,6 +147,34 @@ def fit_auto(
         rounds=records,
         held_out=tuple(held_by(bags, member, raw) for member in bags.kept),
     )
+
+
+def sampled_rows(bags: Bags) -> Indices | None:
+    """The rows that all families but the kernel members are fitted on, if these are not all.
+
+    Kernel members learn from every row how the target behaves around it, leaf by leaf. What the
+    others learn is the same everywhere, and known from ``Sizes.boosted_rows`` rows. Rows of bags
+    lie in random order within folds and classes, so that evenly spaced ones are a fair sample.
+    """
+    n, most = len(bags.y), bags.sizes.boosted_rows
+    if n <= most or len(bags.groups) > 1:
+        return None
+    rows = np.arange(most) * n // most
+    counts = np.diff(np.searchsorted(rows, [0, *(fold.stop for fold in bags.folds)]))
+    return rows if counts.min() >= bags.sizes.leaf_held_out_rows else None
+
+
+def center(x: Array, w: Array | None) -> Array:
+    """Subtract the weighted mean of each column from rows (x, 1), in place; return these means."""
+    X = x[:, :-1]
+    total = np.zeros(X.shape[1])
+    for begin in range(0, len(X), BATCH_ROWS):
+        s = slice(begin, begin + BATCH_ROWS)
+        total += X[s].sum(axis=0) if w is None else w[s] @ X[s]
+    weight = len(X) if w is None else w.sum()
+    mean = coarse(total / weight, np.ptp(X, axis=0))
+    X -= mean
+    return mean
 
 
 def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:
@@ -161,33 +197,36 @@ def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:
 
 
 def fit_families(
-    bags: Bags, plan: Plan, rng: Generator, run: Run
+    bags: Bags, sample: Bags, plan: Plan, rng: Generator, run: Run
 ) -> tuple[Families, tuple[LayerRecord, ...]]:
     """Fit one family after the other, and return them with the records of their layers.
 
+    Kernel members are fitted on all rows, the others on those of the ``sample``, which may be all.
     The linear family is always fitted; time decides about the rest.
     """
     loss = plan.loss
     bumps = plan.bumps and loss.least_squares
     share = BOOSTING_SHARE if bumps else 1.0
-    starts = [loss.start(bags.y[rows], bags.w[rows]) for rows in map(bags.training, bags.members)]
+    starts = [
+        loss.start(sample.y[rows], sample.w[rows]) for rows in map(sample.training, sample.members)
+    ]
     constants = np.stack(starts)
-    start = np.tile(constants, (len(bags.y), 1, 1))
-    linear, start = fit_linear(bags, start, loss, plan.linear_penalties, run)
+    start = np.tile(constants, (len(sample.y), 1, 1))
+    linear, start = fit_linear(sample, start, loss, plan.linear_penalties, run)
     boosting = replace(run, deadline=part_of_time(share, run.deadline))
     growing = replace(run, deadline=part_of_time(TREES_SHARE, run.deadline))
     # Linear members draw nothing. Their streams stay theirs, so that those of others are the same
     # as ever.
-    rng.spawn(len(bags.groups))
+    rng.spawn(len(sample.groups))
     trees: TreesFit | None = None
     if plan.trees:
         growing = growing if plan.samplers or bumps else run
-        trees = fit_trees(bags, constants, loss, plan.n_layers, rng, growing)
+        trees = fit_trees(sample, constants, loss, plan.n_layers, rng, growing)
     by_sampler: list[list[Boosted]] = []
     for first, sampler in zip(plan.first_samplers, plan.samplers, strict=True):
         if perf_counter() < boosting.deadline:
-            settings = boosting_settings(bags, plan, first, sampler)
-            by_sampler.append(boost_members(bags, start, loss, settings, rng, boosting))
+            settings = boosting_settings(sample, plan, first, sampler)
+            by_sampler.append(boost_members(sample, start, loss, settings, rng, boosting))
     kernel: KernelFit | None = None
     if bumps and perf_counter() < run.deadline:
         unlearned = (np.ones(bags.x.shape[1] - 1),) * len(bags.groups)

@@ -66,8 +66,8 @@ def test_the_order_of_rows_changes_nothing():
 def test_members_that_only_judge_predict_the_rows_they_hold_out():
     """Under splits by time one more member is fitted on all rows, and alone predicts new ones."""
     X, y = rows()
-    model = RFRBoostRegressor(cv=TimeSeriesSplit(3), n_features=32, random_state=0)
-    model = with_sizes(model, SAMPLED).fit(X, y)
+    model = with_sizes(RFRBoostRegressor(n_features=32, random_state=0), SAMPLED)
+    model.fit(X, y, cv=TimeSeriesSplit(3))
     known = np.isfinite(model.oof_prediction_)
     assert known.sum() == 900
     assert model.oof_score_ > 0.8

@@ -91,7 +91,7 @@ def leaves_of(bags: Bags, L: Array, most_rows: int, rng: Generator) -> tuple[Spl
     members = [rows(k) for k in bags.members for rows in (bags.holding, bags.training)]
     needed = [rows for rows in members if len(rows)]
     while True:
-        splits = grow(X[seen], L, most_rows, rng)
+        splits = grow(X, seen, L, most_rows, rng)
         where = splits(X)
         parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
         counts = [np.bincount(where[rows], minlength=len(parts)) for rows in needed]

@@ -207,9 +207,11 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
     watch = watcher(request, problem, [], plan.n_layers, ensemble=True)
     sources = problem.inputs.sources(arrays.X.shape[1])
-    # A copy of some rows, if there are many: the fit may change the table that X is part of.
-    some = slice(None, None, spacing(len(arrays.y), request.sizes.sampled_rows))
-    seen = np.array(arrays.X[some]) if arrays.table is not None else arrays.X[some]
+    some = slice(None)
+    if len(arrays.y) > request.sizes.sampled_rows:
+        some = slice(None, None, spacing(len(arrays.y), request.sizes.sampled_rows))
+    # A copy, because the fit changes the table that X is part of.
+    seen = arrays.X[some] if arrays.table is None else np.array(arrays.X[some])
     x = homogeneous(arrays.X) if arrays.table is None else arrays.table
     fit = fit_auto(
         x,

@@ -74,6 +74,16 @@ def test_members_that_only_judge_predict_the_rows_they_hold_out():
     assert model.score(*rows(500, seed=2)) > 0.9
 
 
+def test_without_time_for_all_rows_those_of_the_sample_are_predicted(monkeypatch):
+    X, y = rows()
+    monkeypatch.setattr("rfrboost._auto.assemble.PREDICTING_SHARE", 0.0)
+    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=1e6), SAMPLED).fit(X, y)
+    assert np.isfinite(model.oof_prediction_).sum() == 400
+    assert model.oof_score_ > 0.85
+    low, high = model.predict_interval(X).T
+    assert ((low < y) & (y < high)).mean() > 0.85
+
+
 def test_a_fold_that_the_sample_would_miss_keeps_all_rows():
     many = table(600, sizes=Sizes(boosted_rows=60, shared_draw_rows=100))
     assert sampled_rows(many) is None

@@ -44,6 +44,10 @@ STACKING_ITERATIONS = 200
 STACKING_RUNS = 20
 STACKING_GAIN = 1e-9
 
+# The share of the time that is left in which rows outside the sample are predicted; the rest is for
+# the importances of columns.
+PREDICTING_SHARE = 0.5
+
 
 @dataclass(frozen=True)
 class Families:
@@ -86,16 +90,22 @@ def assemble_sampled(
     """As :func:`assemble`, where all but the kernel family were fitted on a ``sample`` of the rows.
 
     ``rows`` are the numbers of its rows among those of ``bags``. Families are weighted by the
-    sample. Members that hold a row out then predict it, whether it was in the sample or not.
+    sample. Members that hold a row out then predict it, whether it was in the sample or not. Where
+    time is too short for that, predictions of rows outside the sample may be NaN.
     """
     own = families
     if families.kernel is not None:
         places = np.searchsorted(bags.held_out, rows[sample.held_out])
         sampled = replace(families.kernel, out_of_fold=families.kernel.out_of_fold[places])
         own = replace(families, kernel=sampled)
-    v, b, _ = family_weights(sample, loss, own, deadline)
-    raw = np.empty((len(bags.y), len(b)))
+    v, b, combined = family_weights(sample, loss, own, deadline)
+    raw = np.full((len(bags.y), len(b)), np.nan)
+    of_kernel = np.zeros(raw.shape)
+    if families.kernel is not None:
+        of_kernel[bags.held_out] = v[1 + len(families.boosted)] * families.kernel.out_of_fold
+    raw[rows[sample.held_out]] = combined
     others = replace(families, kernel=None)
+    last = perf_counter() + PREDICTING_SHARE * (deadline - perf_counter())
     predictions = {
         k: network_of(others, v, b, mean, tuple(holders)).prediction
         for k, holders in bags.holders().items()
@@ -105,13 +115,13 @@ def assemble_sampled(
         k, s = batch
         prediction = predictions[k]
         assert prediction is not None  # features of an ensemble read x alone
-        raw[s] = prediction(bags.x[s])
+        if perf_counter() < last:
+            raw[s] = prediction(bags.x[s]) + of_kernel[s]
 
-    list(team(predict, [(k, s) for k, s in bags.batches() if k in predictions]))
-    held_out = raw[bags.held_out]
-    if families.kernel is not None:
-        held_out += v[1 + len(families.boosted)] * families.kernel.out_of_fold
-    return network_of(families, v, b, mean, bags.kept), held_out
+    # Folds in turn, so that each has its share where time is too short for all rows.
+    batches = [(k, s) for k, s in bags.batches() if k in predictions]
+    list(team(predict, sorted(batches, key=lambda own: own[1].start - bags.folds[own[0]].start)))
+    return network_of(families, v, b, mean, bags.kept), raw[bags.held_out]
 
 
 def network_of(

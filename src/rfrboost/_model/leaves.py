@@ -21,6 +21,7 @@ from rfrboost._model.metric import DENSE_COLUMNS
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product, stretched
 from rfrboost._numerics.sizes import BATCH_ROWS
+from rfrboost._numerics.threads import check_clock
 from rfrboost._typing import Array, Indices
 
 # The most rows of a node from which the direction of largest spread is computed; with more than
@@ -56,11 +57,13 @@ class Splits:
         return node - len(self.thresholds)
 
 
-def grow(X: Array, rows: Indices, L: Array, most: int, rng: Generator) -> Splits:
+def grow(
+    X: Array, rows: Indices, L: Array, most: int, rng: Generator, deadline: float = np.inf
+) -> Splits:
     """Splits of some ``rows`` of X into leaves of at most ``most`` of them.
 
     Spread is measured in the metric L. Equal rows stay in one leaf, even if there are more of them
-    than ``most``.
+    than ``most``. Raises :class:`OutOfTimeError` at the first split after the deadline.
     """
     n_nodes = 2 ** max(int(np.ceil(np.log2(len(rows) / most))), 0) - 1
     spread_rows = SPREAD_ROWS if X.shape[1] <= DENSE_COLUMNS else DENSE_COLUMNS
@@ -68,6 +71,7 @@ def grow(X: Array, rows: Indices, L: Array, most: int, rng: Generator) -> Splits
     thresholds = np.zeros(n_nodes)
     parts = [rows]
     for i in range(n_nodes):
+        check_clock(deadline)
         own = parts[i]
         directions[i] = widest(X[own[rng.permutation(len(own))[:spread_rows]]], L)
         # Some rows at a time, of which there may be more than memory has room for twice.

@@ -1,5 +1,8 @@
 """Automatic fits of row blocks: the model of the same rows in memory, however many there are."""
 
+import tracemalloc
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -157,6 +160,30 @@ def test_a_disk_that_is_full(monkeypatch, tmp_path):
     assert not hasattr(model, "network_")
     # Nothing is written without a budget.
     assert hasattr(model.fit(RowBlocks([(X, y)], disk_budget=0)), "oof_score_")
+
+
+class Made:
+    """Blocks that are made when they are asked for: 20,000 rows of 60 numbers."""
+
+    def __iter__(self):
+        for seed in range(20):
+            X = default_rng(seed).standard_normal((1000, 60))
+            yield X, X[:, 0] + np.sin(X[:, 1])
+
+
+def test_no_copy_of_the_table_is_in_memory(monkeypatch):
+    """The table is in a file, and everything else together is smaller."""
+    monkeypatch.setattr("rfrboost._auto.bags.SORTED_ENTRIES", 20_000)
+    sizes = replace(LARGE, boosted_rows=500, batch_rows=1000)
+    model = with_sizes(RFRBoostRegressor(features="swim", **QUICK), sizes)
+    tracemalloc.start()
+    try:
+        model.fit(RowBlocks(Made()))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.oof_score_ > 0.5
+    assert peak < 20_000 * 61 * 8
 
 
 def test_one_class_in_many_rows():

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "rfrboost"
 ORDER = [
     *("_version", "_typing", "_numerics", "_tables", "_model", "_rows", "_paper", "_auto"),
     *("_blocks", "_estimators", "_files", "_export", "_dask"),
-    *("__init__", "dask", "torch", "inspection", "cli", "__main__"),
+    *("__init__", "callbacks", "dask", "torch", "inspection", "cli", "__main__"),
 ]
 #: neighbours in that order that must not know each other
 STRANGERS = {("_model", "_tables"), ("_export", "_files"), ("cli", "inspection"), ("torch", "dask")}
@@ -107,6 +107,7 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
         "_dask": {"dask", "distributed"},
         "dask": {"distributed"},
         "torch": {"torch"},
+        "callbacks": {"matplotlib", "IPython"},
         # pandas: frames that come as such, and the report.
         "inspection": {"matplotlib", "mpl_toolkits", "pandas"},
         "cli": {"pandas", "pyarrow", "rich", "typer", "click", "matplotlib", "openpyxl"},

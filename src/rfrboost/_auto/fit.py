@@ -104,7 +104,7 @@ def fit_auto(
 ) -> AutoFit:
     """Fit all families of a plan and combine them into one network.
 
-    ``watch`` is called with the record of each boosted layer. If ``validation`` rows (X, y) are
+    ``watch`` is told of each boosted layer, and may end the fit. If ``validation`` rows (X, y) are
     given there is one member, which is fitted on all of X and holds them out. If ``splits`` are
     given, they say what each member is fitted on and holds out. ``deadline`` is when the fit has to
     end, a reading of ``time.perf_counter``.
@@ -165,7 +165,7 @@ def fit_families(
 ) -> tuple[Families, tuple[LayerRecord, ...]]:
     """Fit one family after the other, and return them with the records of their layers.
 
-    The linear family is always fitted; time decides about the rest.
+    The linear family is always fitted; time and ``run.watch`` decide about the rest.
     """
     loss = plan.loss
     bumps = plan.bumps and loss.least_squares
@@ -185,11 +185,11 @@ def fit_families(
         trees = fit_trees(bags, constants, loss, plan.n_layers, rng, growing)
     by_sampler: list[list[Boosted]] = []
     for first, sampler in zip(plan.first_samplers, plan.samplers, strict=True):
-        if perf_counter() < boosting.deadline:
+        if perf_counter() < boosting.deadline and not has_ended(run):
             settings = boosting_settings(bags, plan, first, sampler)
             by_sampler.append(boost_members(bags, start, loss, settings, rng, boosting))
     kernel: KernelFit | None = None
-    if bumps and perf_counter() < run.deadline:
+    if bumps and perf_counter() < run.deadline and not has_ended(run):
         unlearned = (np.ones(bags.x.shape[1] - 1),) * len(bags.groups)
         metrics = by_sampler[0][0].metrics if by_sampler else unlearned
         fit_bumps = fit_kernel if every_row_a_centre(bags) else fit_local_kernels
@@ -198,6 +198,11 @@ def fit_families(
     records = () if trees is None else trees.records
     records += tuple(record for family in by_sampler for record in family[0].records)
     return Families(constants, linear, boosted, kernel, trees), records
+
+
+def has_ended(run: Run) -> bool:
+    """Whether the fit is to end without another family."""
+    return run.watch is not None and run.watch.ended
 
 
 def part_of_time(share: float, deadline: float) -> float:

@@ -41,13 +41,13 @@ from rfrboost._typing import Array
 
 @dataclass(frozen=True)
 class Run:
-    """The threads that a fit uses, its time limit, and a function that is told of its layers.
+    """The threads that a fit uses, its time limit, and whom it tells of its layers.
 
     ``team`` is for work outside groups, ``across_groups`` for one task per group, ``within_group``
     for the tasks of one group. A team must not be used from inside its own tasks, so that one of
     the last two is plain ``map``. ``deadline`` is when all families have to be fitted, a reading of
-    ``time.perf_counter`` in seconds. ``watch`` is a function that is called with the
-    record of the best penalty's layer after each round, or None.
+    ``time.perf_counter`` in seconds. ``watch``, if there is one, is told of the best
+    penalty's layer after each round, and may end the layers.
     """
 
     team: Team
@@ -157,10 +157,10 @@ def boost_members(
     """Boost from predictions ``start`` (n, members, d), under all penalties side by side.
 
     Layers are added under each penalty until its held-out loss has stalled
-    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough, or until time is up: a layer
-    that takes as long as the last must end before the deadline. Returns a :class:`Boosted` for each
-    penalty that lowered the held-out loss by more than ``stopping.IMPROVEMENT``, best first; if
-    none did, one without layers.
+    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough, until ``run.watch`` says so, or
+    until time is up: a layer that takes as long as the last must end before the deadline. Returns
+    a :class:`Boosted` for each penalty that lowered the held-out loss by more than
+    ``stopping.IMPROVEMENT``, best first; if none did, one without layers.
     """
     groups = [
         GroupDraws(bags, group, settings, own, run.within_group, run.deadline)
@@ -196,8 +196,9 @@ def boost_members(
             number = len(candidate.layers) + 1
             candidate.add(layer, layer_record(bags, candidate.raw, loss, number, length, seconds))
             candidate.judge(bags, metrics)
-        if run.watch is not None:
-            run.watch(min(candidates, key=attrgetter("loss")).records[-1])
+        leading = min(candidates, key=attrgetter("loss")).records[-1]
+        if run.watch is not None and not run.watch.layer(leading):
+            break
         candidates = [candidate for candidate in candidates if candidate.may_improve(enough)]
         if not candidates or perf_counter() + seconds >= run.deadline:
             break

@@ -129,10 +129,10 @@ def fit_trees(
         raw = np.stack([forest.raw for forest in forests], axis=1)
         records.append(layer_record(bags, raw, loss, layer, 1.0, perf_counter() - began))
         mean = records[-1].loss
-        if run.watch is not None:
-            run.watch(records[-1])
         if stopping.improves(mean, layer):
             best = bags.out_of_fold(raw)
+        if run.watch is not None and not run.watch.layer(records[-1]):
+            break
         now = perf_counter()
         if stopping.stalled(layer) or mean <= enough or 2 * now - began >= run.deadline:
             break

@@ -7,9 +7,10 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from rfrboost._estimators.base import NetworkEstimator
+from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS
 from rfrboost._estimators.fitted import ClassTargets
 from rfrboost._estimators.intervals import check_coverage, class_sets_of
-from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS, is_auto
+from rfrboost._estimators.parameters import is_auto
 from rfrboost._typing import Array
 
 
@@ -138,7 +139,7 @@ class RFRBoostClassifier(NetworkClassifier):
         Factors on the weights of rows, by class; a class that a dict does not name has 1.
         "balanced" gives all classes the same weight in all. Probabilities, ``oof_score_`` and
         ``predict_set`` are then those of rows weighted so.
-    random_state, n_jobs, verbose
+    random_state, n_jobs, verbose, callbacks
         As in :class:`RFRBoostRegressor`.
 
     Attributes
@@ -193,6 +194,7 @@ class RFRBoostClassifier(NetworkClassifier):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        callbacks: Any = None,
     ) -> None:
         self.n_layers = n_layers
         self.features = features
@@ -218,6 +220,7 @@ class RFRBoostClassifier(NetworkClassifier):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.callbacks = callbacks
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Sets of classes that hold the right one for a share ``coverage`` of new rows.

@@ -29,3 +29,10 @@ class Progress:
             print(f"\r{line}\x1b[K", end=last, file=sys.stderr, flush=True)
         else:
             print(line, file=sys.stderr, flush=True)
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None

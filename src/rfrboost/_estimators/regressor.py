@@ -8,12 +8,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
 from rfrboost._estimators.base import NetworkEstimator
+from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, REGRESSION_CONSTRAINTS
 from rfrboost._estimators.intervals import check_coverage, intervals_of, with_deviation
-from rfrboost._estimators.parameters import (
-    BOOST_CONSTRAINTS,
-    REGRESSION_CONSTRAINTS,
-    is_auto,
-)
+from rfrboost._estimators.parameters import is_auto
 from rfrboost._model.losses import Loss
 from rfrboost._typing import Array
 
@@ -185,6 +182,12 @@ class RFRBoostRegressor(NetworkRegressor):
         processor, None as many as BLAS may use.
     verbose : int, default=0
         Whether to show a progress bar.
+    callbacks : list of callables, default=None
+        Each is called with the record of every layer, a dict as in ``history_``, in the thread that
+        called ``fit``. In an ensemble that is the layer of the best penalty, and a family begins
+        with layer 1 again. One that returns True ends the fit with what has been fitted; "family"
+        ends the layers of the family at hand only. What it raises ends the fit, and the
+        estimator stays as it was. :mod:`rfrboost.callbacks` has some.
 
     Attributes
     ----------
@@ -259,6 +262,7 @@ class RFRBoostRegressor(NetworkRegressor):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        callbacks: Any = None,
     ) -> None:
         self.n_layers = n_layers
         self.strategy = strategy
@@ -287,6 +291,7 @@ class RFRBoostRegressor(NetworkRegressor):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.callbacks = callbacks
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the target.

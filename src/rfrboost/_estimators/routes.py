@@ -49,7 +49,7 @@ from rfrboost._estimators.problem import (
     problem_of_chunks,
 )
 from rfrboost._estimators.progress import Progress
-from rfrboost._model.history import LayerRecord, Watch
+from rfrboost._model.history import LayerRecord
 from rfrboost._numerics.blas import gram
 from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._paper.boost import boost
@@ -186,7 +186,7 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
     scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history = [] if problem.resumed is None else former_history(request)
-    watch = watcher(request, problem, history, recipe.n_layers)
+    watch = Watcher(request, problem, history, recipe.n_layers)
     network = boost(problem.chunks, recipe, problem.resumed, watch)
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
 
@@ -202,7 +202,7 @@ def fit_large(request: Request, problem: Problem) -> Fitted:
     scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history: list[dict[str, float]] = []
-    watch = watcher(request, problem, history, recipe.n_layers)
+    watch = Watcher(request, problem, history, recipe.n_layers)
     stopping = HeldOutStopping(problem.held_out, problem.loss, request.deadline)
     network = stopping.kept(boost(problem.chunks, recipe, None, watch, stopping))
     history = history[: len(network.layers)]
@@ -233,7 +233,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
-    watch = watcher(request, problem, [], plan.n_layers, ensemble=True)
+    watch = Watcher(request, problem, [], plan.n_layers, ensemble=True)
     fit = fit_auto(
         arrays.X,
         arrays.y,
@@ -281,28 +281,43 @@ def former_history(request: Request) -> list[dict[str, float]]:
     return [] if request.former is None else list(request.former.history)
 
 
-def watcher(
-    request: Request,
-    problem: Problem,
-    history: list[dict[str, float]],
-    n_layers: int,
-    ensemble: bool = False,
-) -> Watch:
-    """A function that appends a layer's record to ``history``, and prints it if ``verbose``.
+# What a callback returns to end the layers of the family at hand, and not the fit.
+END_FAMILY = "family"
 
-    A fit calls it after each layer; the ensemble calls it after each round, with the record of the
-    best penalty's layer.
+
+class Watcher:
+    """Appends a layer's record to ``history``, shows it if ``verbose``, and asks the callbacks.
+
+    A fit tells it of each layer; the ensemble tells it of each round, with the record of the best
+    penalty's layer.
     """
-    verbose = request.parameters.verbose
-    progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
 
-    def record_layer(record: LayerRecord) -> None:
-        record = in_units_of_y(record, problem, ensemble)
-        history.append(asdict(record))
-        if progress is not None:
-            progress(record)
+    def __init__(
+        self,
+        request: Request,
+        problem: Problem,
+        history: list[dict[str, float]],
+        n_layers: int,
+        ensemble: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.history = history
+        self.ensemble = ensemble
+        self.callbacks = tuple(request.parameters.callbacks or ())
+        verbose = request.parameters.verbose
+        self.progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
+        self.ended = False
 
-    return record_layer
+    def layer(self, record: LayerRecord) -> bool:
+        """Take the record of a layer; whether another one may follow."""
+        record = in_units_of_y(record, self.problem, self.ensemble)
+        self.history.append(asdict(record))
+        if self.progress is not None:
+            self.progress(record)
+        # Each has a copy of its own, which it may change.
+        answers = [callback(asdict(record)) for callback in self.callbacks]
+        self.ended = any(isinstance(a, bool | np.bool_) and bool(a) for a in answers)
+        return not self.ended and END_FAMILY not in [a for a in answers if isinstance(a, str)]
 
 
 def in_units_of_y(record: LayerRecord, problem: Problem, ensemble: bool) -> LayerRecord:

@@ -40,6 +40,7 @@ BOOSTED: dict[str, Any] = {
     "random_state": None,
     "warm_start": False,
     "verbose": 0,
+    "callbacks": None,
 }
 SHALLOW: dict[str, Any] = {
     "n_features": 512,

@@ -11,6 +11,7 @@ X is (n, D), y (n, k), and w (n,) or None. Everything is held in memory: row blo
 50,000 rows are fitted as a single network instead (:mod:`rfrboost._paper.boost`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -32,7 +33,10 @@ from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.arrays import coarse
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._numerics.threads import keep_freed_memory, team
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Indices
+
+# How good raw predictions (m, d) of these rows (m,) are, the higher the better.
+Score = Callable[[Array, Indices], float]
 
 # The shares of a time limit after which no further layer of trees is grown, and none of neurons is
 # boosted, where other families are to follow. Trees come first: they cost least.
@@ -55,7 +59,9 @@ class Plan:
     ``n_layers`` is the largest number of layers of a boosted family, ``n_features`` None means that
     it depends on the number of rows, and ``strata`` that y are class indicators. There is a boosted
     family for each of ``samplers``, whose first layers are drawn by that of ``first_samplers``, a
-    kernel family if ``bumps``, and a family of trees if ``trees``.
+    kernel family if ``bumps``, and a family of trees if ``trees``. A ``score`` takes the place of
+    the loss where held-out rows decide how many layers are kept and which families are weighted;
+    its rows are numbered as in X, validation rows after them.
     """
 
     loss: Loss
@@ -73,6 +79,7 @@ class Plan:
     learns_metric: bool
     seed: int
     sizes: Sizes = SIZES
+    score: Score | None = None
 
 
 @dataclass(frozen=True)
@@ -128,9 +135,10 @@ def fit_auto(
             within_group=map if several else threads,
             deadline=part_of_time(FAMILIES_SHARE, deadline),
             watch=watch,
+            score=score_of_bags(plan.score, bags),
         )
         families, records = fit_families(bags, plan, rng, run)
-        network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline)
+        network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline, run.score)
     raw = np.full((len(bags.y), held_out_raw.shape[1]), np.nan)
     raw[bags.held_out] = held_out_raw
     return AutoFit(
@@ -139,6 +147,14 @@ def fit_auto(
         rounds=records,
         held_out=tuple(held_by(bags, member, raw) for member in bags.kept),
     )
+
+
+def score_of_bags(score: Score | None, bags: Bags) -> Callable[[Array], float] | None:
+    """The score of predictions for the held-out rows of bags, in the order that these have."""
+    if score is None:
+        return None
+    rows = np.argsort(bags.origin)[bags.held_out]
+    return lambda raw: score(raw, rows)
 
 
 def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:

@@ -133,7 +133,7 @@ class RFRBoostClassifier(NetworkClassifier):
         η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
     normalize, sample_splitting, warm_start
         Single networks, as in :class:`RFRBoostRegressor`.
-    metric, preprocess, categorical_features, n_bags, max_seconds
+    metric, preprocess, categorical_features, n_bags, max_seconds, scoring
         As in :class:`RFRBoostRegressor`.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of rows, by class; a class that a dict does not name has 1.
@@ -149,7 +149,7 @@ class RFRBoostClassifier(NetworkClassifier):
     oof_prediction_ : ndarray of shape (n_samples, n_classes)
         Ensemble: out-of-fold probabilities of every training row.
     oof_score_ : float
-        Ensemble: the accuracy of the out-of-fold predictions.
+        Ensemble: the accuracy of the out-of-fold predictions, or their ``scoring``.
     network_, history_, column_report_, feature_importances_, n_features_in_, feature_names_in_
         As in :class:`RFRBoostRegressor`.
 
@@ -188,6 +188,7 @@ class RFRBoostClassifier(NetworkClassifier):
         categorical_features: Any = "from_dtype",
         n_bags: int = 5,
         max_seconds: float | None = None,
+        scoring: Any = None,
         class_weight: Any = None,
         sample_splitting: bool = False,
         random_state: Any = None,
@@ -214,6 +215,7 @@ class RFRBoostClassifier(NetworkClassifier):
         self.categorical_features = categorical_features
         self.n_bags = n_bags
         self.max_seconds = max_seconds
+        self.scoring = scoring
         self.class_weight = class_weight
         self.sample_splitting = sample_splitting
         self.random_state = random_state

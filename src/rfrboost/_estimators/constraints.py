@@ -7,6 +7,7 @@
 from numbers import Integral, Real
 from typing import Any
 
+from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from rfrboost._model.features import CHOICES
@@ -60,6 +61,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "categorical_features": [StrOptions({FROM_DTYPE}), "array-like"],
     "n_bags": [Interval(Integral, 1, 100, closed="both")],
     "max_seconds": [POSITIVE, None],
+    "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "sample_splitting": ["boolean"],
     "random_state": ["random_state"],
     "warm_start": ["boolean"],

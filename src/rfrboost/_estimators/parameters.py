@@ -71,6 +71,7 @@ class Parameters:
     verbose: int = 0
     callbacks: Any = None
     class_weight: Any = None
+    scoring: Any = None
     #: whether the number of layers is left to the data
     automatic: bool = field(init=False)
     #: whether tables are encoded; a single network takes X as it is
@@ -175,6 +176,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "categorical_features": {SINGLE: NO_EFFECT, ENSEMBLE: FROM_DTYPE, LARGE: FROM_DTYPE},
     "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
     "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
+    "scoring": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: NO_EFFECT},
     "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
     "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
     "initial": {SINGLE: "identity", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},

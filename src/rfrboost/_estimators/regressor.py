@@ -168,6 +168,13 @@ class RFRBoostRegressor(NetworkRegressor):
     max_seconds : float, default=None
         Automatic fits: time limit, in seconds from the call of ``fit``. The fit ends with the best
         model it has by then, on a sample of the rows if all of them would take too long.
+    scoring : str, scorer or callable, default=None
+        Ensemble: a score of held-out rows (the higher the better) that decides, in place of the
+        loss, how many layers of each family are kept and which families are weighted: all, all but
+        one, or one alone. ``oof_score_`` is then this score. Layers and weights themselves still
+        minimise the loss, and so do the penalties of linear and the settings of kernel members. A
+        callable has the signature ``scoring(estimator, X, y)``; the estimator predicts held-out
+        rows, and X are their numbers. Sample weights are passed to scikit-learn's scorers only.
     sample_splitting : bool, default=False
         Single networks: fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes.
         Equal rows may then fall into different parts, so that a weight of 2 no longer equals
@@ -198,8 +205,8 @@ class RFRBoostRegressor(NetworkRegressor):
         Ensemble: out-of-fold predictions, for every training row that of the members which were
         fitted without it.
     oof_score_ : float
-        Ensemble: R² of the out-of-fold predictions; with several quantile levels, what ``score``
-        returns.
+        Ensemble: R² of the out-of-fold predictions, or their ``scoring``; with several quantile
+        levels, what ``score`` returns.
     column_report_ : list of ColumnReport
         Automatic fits: for each column of X its ``name``, ``kind``, ``missing`` values, ``levels``,
         range (``low``, ``high``), whether it is ``used`` and ``why`` not, or how it was read.
@@ -257,6 +264,7 @@ class RFRBoostRegressor(NetworkRegressor):
         categorical_features: Any = "from_dtype",
         n_bags: int = 5,
         max_seconds: float | None = None,
+        scoring: Any = None,
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
@@ -286,6 +294,7 @@ class RFRBoostRegressor(NetworkRegressor):
         self.categorical_features = categorical_features
         self.n_bags = n_bags
         self.max_seconds = max_seconds
+        self.scoring = scoring
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start

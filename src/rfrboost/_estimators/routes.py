@@ -19,7 +19,7 @@ import numpy as np
 from numpy.random import default_rng
 from sklearn.utils import check_random_state
 
-from rfrboost._auto.fit import fit_auto
+from rfrboost._auto.fit import Score, fit_auto
 from rfrboost._auto.importances import importances
 from rfrboost._blocks.held_out import HeldOutRows, HeldOutStopping
 from rfrboost._blocks.open import open_blocks
@@ -43,6 +43,7 @@ from rfrboost._estimators.parameters import (
 )
 from rfrboost._estimators.problem import (
     ENCODING_SEED,
+    Arrays,
     Problem,
     Request,
     problem_of_arrays,
@@ -233,6 +234,8 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
+    if parameters.scoring is not None:
+        plan = replace(plan, score=score_of_rows(parameters.scoring, problem, arrays))
     watch = Watcher(request, problem, [], plan.n_layers, ensemble=True)
     fit = fit_auto(
         arrays.X,
@@ -258,6 +261,9 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         arrays.w,
         arrays.present,
     )
+    if plan.score is not None and fit.out_of_fold is not None:
+        known = np.flatnonzero(np.isfinite(fit.out_of_fold).all(axis=1))
+        fitted = replace(fitted, oof_score=plan.score(fit.out_of_fold[known], known))
     sources = problem.inputs.sources(arrays.X.shape[1])
     try:
         shares = importances(
@@ -267,6 +273,17 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         return fitted
     unused = problem.inputs.n_columns - len(shares)
     return replace(fitted, importances=np.pad(shares, (0, unused)))
+
+
+def score_of_rows(scoring: Any, problem: Problem, arrays: Arrays) -> Score:
+    """What ``scoring`` says of raw predictions for some rows; validation rows come last."""
+    from rfrboost._estimators.scoring import score_for
+
+    Y, w = arrays.y, arrays.w
+    if arrays.validation is not None:
+        Y = np.vstack([Y, arrays.validation[1]])
+        w = None if w is None else np.r_[w / w.mean(), np.ones(len(arrays.validation[1]))]
+    return score_for(scoring, problem.loss, problem.targets, Y, w)
 
 
 def seed_for(request: Request, problem: Problem) -> int:

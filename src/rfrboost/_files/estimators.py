@@ -145,7 +145,7 @@ class Parameter:
 MOST_VALUES = 100_000
 
 #: parameters that only fits ask for, and that may be objects of any kind: files have None instead
-FIT_ONLY = ("class_weight", "callbacks")
+FIT_ONLY = ("class_weight", "callbacks", "scoring")
 
 
 def write_parameters(estimator: BaseEstimator) -> State:

@@ -36,6 +36,7 @@ BOOSTED: dict[str, Any] = {
     "class_weight": None,
     "n_jobs": None,
     "max_seconds": None,
+    "scoring": None,
     "sample_splitting": False,
     "random_state": None,
     "warm_start": False,

@@ -13,18 +13,14 @@ with the encoded training rows, and :mod:`rfrboost.inspection` with the rows of 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from time import perf_counter
-from typing import cast
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
-from rfrboost._model.features import DenseFeatures
-from rfrboost._model.network import Head, LowRankStep, Network
-from rfrboost._numerics.arrays import content_order, frozen
-from rfrboost._numerics.blas import product
-from rfrboost._numerics.threads import OutOfTimeError
+from rfrboost._model.network import Network
+from rfrboost._numerics.arrays import content_order
+from rfrboost._numerics.threads import check_clock
 from rfrboost._typing import Array, Indices
 
 #: predictions (q, d) of made-up rows: entry (i, j) of the indices (q, D) says from which row of a
@@ -60,16 +56,14 @@ def importances(
     these are shuffled together. For ``same_unit`` and ``deadline`` see :func:`column_shares`. The
     result ends with the last column that is a source.
     """
-    if perf_counter() >= deadline:
-        raise OutOfTimeError
+    check_clock(deadline)
     rng = default_rng(SeedSequence(0))
     order = content_order(X, np.zeros((len(X), 1)), rng)
-    narrow = averaged(network)
     used, place = np.unique(sources, return_inverse=True)
 
     def recombined(indices: Indices) -> Array:
         rows = np.take_along_axis(X, order[indices[:, place]], axis=0)
-        return link(narrow.raw(rows))
+        return link(network.raw(rows))
 
     chances = None if w is None else w[order] / w.sum()
     shares = column_shares(recombined, len(X), len(used), rng, same_unit, chances, deadline)
@@ -116,8 +110,8 @@ def column_shares(
         of_columns: list[Array] = []
         for other in moved:
             of_columns.append(np.square(other - predicted).mean(axis=0))
-            if not changes and perf_counter() >= deadline:
-                raise OutOfTimeError
+            if not changes:
+                check_clock(deadline)
         changes.append(of_columns)
         if perf_counter() >= deadline:
             break
@@ -145,23 +139,3 @@ def shuffled(
         indices = np.tile(rows[:, None], (len(columns), 1, n_columns))
         indices[np.arange(len(columns)), :, columns] = donors
         yield from np.split(recombined(indices.reshape(-1, n_columns)), len(columns))
-
-
-def averaged(network: Network) -> Network:
-    """An ensemble's network with the same predictions and d columns in Φ instead of d per member.
-
-    Each layer's step is multiplied by the head's W first, which averages over members. That is
-    allowed because an ensemble's features read x and never Φ.
-    """
-    W = network.heads[-1].W
-    first = cast(DenseFeatures, network.initial)
-    unit = frozen(np.eye(W.shape[1]))
-    layers = []
-    for layer in network.layers:
-        step = cast(LowRankStep, layer.step)
-        inward = product(step.V.T, W)
-        step = LowRankStep(frozen(product(step.C, inward)), frozen(step.c @ inward), unit)
-        layers.append(replace(layer, step=step))
-    initial = DenseFeatures(product(first.weights, W), "identity")
-    head = Head(frozen(np.vstack([unit, np.zeros(len(unit))])))
-    return Network(network.mean, initial, tuple(layers), (head,) * len(network.heads))

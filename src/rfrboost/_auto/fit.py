@@ -38,6 +38,11 @@ from rfrboost._typing import Array, Indices
 # How good raw predictions (m, d) of these rows (m,) are, the higher the better.
 Score = Callable[[Array, Indices], float]
 
+# The phases of a fit, which it tells of, and the share of its time that each takes about.
+LINEAR, TREES, KERNEL, WEIGHTS = "linear members", "trees", "kernel members", "weights"
+SHARES = {LINEAR: 0.01, TREES: 0.25, KERNEL: 0.2, WEIGHTS: 0.01}
+BOOSTED_SHARE = 0.18
+
 # The shares of a time limit after which no further layer of trees is grown, and none of neurons is
 # boosted, where other families are to follow. Trees come first: they cost least.
 TREES_SHARE = 0.3
@@ -139,6 +144,7 @@ def fit_auto(
             score=score_of_bags(plan.score, bags),
         )
         families, records = fit_families(bags, plan, rng, run)
+        watch.begin(WEIGHTS)
         network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline, run.score)
     raw = np.full((len(bags.y), held_out_raw.shape[1]), np.nan)
     raw[bags.held_out] = held_out_raw
@@ -190,6 +196,7 @@ def fit_families(
     starts = [loss.start(bags.y[rows], bags.w[rows]) for rows in map(bags.training, bags.members)]
     constants = np.stack(starts)
     start = np.tile(constants, (len(bags.y), 1, 1))
+    begin(run, LINEAR)
     linear, start = fit_linear(bags, start, loss, plan.linear_penalties, run)
     boosting = replace(run, deadline=part_of_time(share, run.deadline))
     growing = replace(run, deadline=part_of_time(TREES_SHARE, run.deadline))
@@ -198,15 +205,18 @@ def fit_families(
     rng.spawn(len(bags.groups))
     trees: TreesFit | None = None
     if plan.trees:
+        begin(run, TREES)
         growing = growing if plan.samplers or bumps else run
         trees = fit_trees(bags, constants, loss, plan.n_layers, rng, growing)
     by_sampler: list[list[Boosted]] = []
-    for first, sampler in zip(plan.first_samplers, plan.samplers, strict=True):
+    for k, (first, sampler) in enumerate(zip(plan.first_samplers, plan.samplers, strict=True)):
         if perf_counter() < boosting.deadline and not has_ended(run):
+            begin(run, boosted_phase(k))
             settings = boosting_settings(bags, plan, first, sampler)
             by_sampler.append(boost_members(bags, start, loss, settings, rng, boosting))
     kernel: KernelFit | None = None
     if bumps and perf_counter() < run.deadline and not has_ended(run):
+        begin(run, KERNEL)
         unlearned = (np.ones(bags.x.shape[1] - 1),) * len(bags.groups)
         metrics = by_sampler[0][0].metrics if by_sampler else unlearned
         fit_bumps = fit_kernel if every_row_a_centre(bags) else fit_local_kernels
@@ -215,6 +225,26 @@ def fit_families(
     records = () if trees is None else trees.records
     records += tuple(record for family in by_sampler for record in family[0].records)
     return Families(constants, linear, boosted, kernel, trees), records
+
+
+def phases(plan: Plan) -> dict[str, float]:
+    """The phases of a fit in their order, each with the share of the time that it may take."""
+    boosted = {boosted_phase(k): BOOSTED_SHARE for k in range(len(plan.samplers))}
+    left_out = {TREES} if not plan.trees else set()
+    left_out |= {KERNEL} if not (plan.bumps and plan.loss.least_squares) else set()
+    found = {LINEAR: SHARES[LINEAR], TREES: SHARES[TREES], **boosted, **SHARES}
+    return {phase: share for phase, share in found.items() if phase not in left_out}
+
+
+def boosted_phase(k: int) -> str:
+    """The name of the phase of a boosted family, by its number."""
+    return f"random features {k + 1}"
+
+
+def begin(run: Run, phase: str) -> None:
+    """Say that a phase begins."""
+    if run.watch is not None:
+        run.watch.begin(phase)
 
 
 def has_ended(run: Run) -> bool:

@@ -188,7 +188,8 @@ class RFRBoostRegressor(NetworkRegressor):
         The number of threads of a fit, which changes no bit of the model; -1 is one for each
         processor, None as many as BLAS may use.
     verbose : int, default=0
-        Whether to show a progress bar.
+        Whether to show progress: the phase, the share that is done, and about how many seconds are
+        left. A bar on a terminal and in a notebook, elsewhere a line every ten seconds.
     callbacks : list of callables, default=None
         Each is called with the record of every layer, a dict as in ``history_``, in the thread that
         called ``fit``. In an ensemble that is the layer of the best penalty, and a family begins

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.random import default_rng
 from sklearn.utils import check_random_state
 
-from rfrboost._auto.fit import Score, fit_auto
+from rfrboost._auto.fit import Score, fit_auto, phases
 from rfrboost._auto.importances import importances
 from rfrboost._blocks.held_out import HeldOutRows, HeldOutStopping
 from rfrboost._blocks.open import open_blocks
@@ -49,7 +49,7 @@ from rfrboost._estimators.problem import (
     problem_of_arrays,
     problem_of_chunks,
 )
-from rfrboost._estimators.progress import Progress
+from rfrboost._estimators.progress import IMPORTANCES, LAYERS, READING
 from rfrboost._model.history import LayerRecord
 from rfrboost._numerics.blas import gram
 from rfrboost._numerics.threads import OutOfTimeError
@@ -188,6 +188,7 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history = [] if problem.resumed is None else former_history(request)
     watch = Watcher(request, problem, history, recipe.n_layers)
+    watch.plan({LAYERS: 1.0})
     network = boost(problem.chunks, recipe, problem.resumed, watch)
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
 
@@ -203,7 +204,8 @@ def fit_large(request: Request, problem: Problem) -> Fitted:
     scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history: list[dict[str, float]] = []
-    watch = Watcher(request, problem, history, recipe.n_layers)
+    watch = Watcher(request, problem, history)
+    watch.plan({LAYERS: 1.0})
     stopping = HeldOutStopping(problem.held_out, problem.loss, request.deadline)
     network = stopping.kept(boost(problem.chunks, recipe, None, watch, stopping))
     history = history[: len(network.layers)]
@@ -236,7 +238,8 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
     if parameters.scoring is not None:
         plan = replace(plan, score=score_of_rows(parameters.scoring, problem, arrays))
-    watch = Watcher(request, problem, [], plan.n_layers, ensemble=True)
+    watch = Watcher(request, problem, [], ensemble=True)
+    watch.plan({READING: 0.02, **phases(plan), IMPORTANCES: 0.15})
     fit = fit_auto(
         arrays.X,
         arrays.y,
@@ -264,6 +267,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     if plan.score is not None and fit.out_of_fold is not None:
         known = np.flatnonzero(np.isfinite(fit.out_of_fold).all(axis=1))
         fitted = replace(fitted, oof_score=plan.score(fit.out_of_fold[known], known))
+    watch.begin(IMPORTANCES)
     sources = problem.inputs.sources(arrays.X.shape[1])
     try:
         shares = importances(
@@ -306,7 +310,7 @@ class Watcher:
     """Appends a layer's record to ``history``, shows it if ``verbose``, and asks the callbacks.
 
     A fit tells it of each layer; the ensemble tells it of each round, with the record of the best
-    penalty's layer.
+    penalty's layer. ``n_layers`` is their number, if nothing but callbacks ends them earlier.
     """
 
     def __init__(
@@ -314,23 +318,33 @@ class Watcher:
         request: Request,
         problem: Problem,
         history: list[dict[str, float]],
-        n_layers: int,
+        n_layers: int | None = None,
         ensemble: bool = False,
     ) -> None:
         self.problem = problem
         self.history = history
         self.ensemble = ensemble
         self.callbacks = tuple(request.parameters.callbacks or ())
-        verbose = request.parameters.verbose
-        self.progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
+        self.progress = request.progress
+        self.n_layers = n_layers
         self.ended = False
+
+    def plan(self, shares: dict[str, float]) -> None:
+        """Say which phases there are, and what share of the time each may take."""
+        if self.progress is not None:
+            self.progress.plan(shares)
+
+    def begin(self, phase: str) -> None:
+        """Take note that a phase begins."""
+        if self.progress is not None:
+            self.progress.begin(phase)
 
     def layer(self, record: LayerRecord) -> bool:
         """Take the record of a layer; whether another one may follow."""
         record = in_units_of_y(record, self.problem, self.ensemble)
         self.history.append(asdict(record))
         if self.progress is not None:
-            self.progress(record)
+            self.progress.layer(record, self.n_layers)
         # Each has a copy of its own, which it may change.
         answers = [callback(asdict(record)) for callback in self.callbacks]
         self.ended = any(isinstance(a, bool | np.bool_) and bool(a) for a in answers)

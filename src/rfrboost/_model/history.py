@@ -26,5 +26,8 @@ class Watch(Protocol):
     #: whether the fit is to end with what has been fitted, without another family
     ended: bool
 
+    def begin(self, phase: str) -> None:
+        """Take note that a phase of the fit begins."""
+
     def layer(self, record: LayerRecord) -> bool:
         """Take the record of a layer that was fitted; whether another one may follow."""

@@ -13,7 +13,9 @@ X is (n, D), y (n, k), and w (n,) or None. Everything is held in memory: row blo
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
@@ -24,7 +26,7 @@ from rfrboost._auto.conformal import HeldOut
 from rfrboost._auto.kernel import KernelFit, every_row_a_centre, fit_kernel
 from rfrboost._auto.layer import Settings
 from rfrboost._auto.local_kernels import fit_local_kernels
-from rfrboost._auto.members import Boosted, Run, boost_members, fit_linear
+from rfrboost._auto.members import Boosted, Run, Snapshot, boost_members, fit_linear
 from rfrboost._auto.trees import TreesFit, fit_trees
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
@@ -37,6 +39,9 @@ from rfrboost._typing import Array, Indices
 
 # How good raw predictions (m, d) of these rows (m,) are, the higher the better.
 Score = Callable[[Array, Indices], float]
+
+# What comes out of a phase: members of one kind, or None.
+Family = TypeVar("Family")
 
 # The phases of a fit, which it tells of, and the share of its time that each takes about.
 LINEAR, TREES, KERNEL, WEIGHTS = "linear members", "trees", "kernel members", "weights"
@@ -114,13 +119,15 @@ def fit_auto(
     plan: Plan,
     watch: Watch,
     deadline: float = np.inf,
+    snapshot: Snapshot | None = None,
 ) -> AutoFit:
     """Fit all families of a plan and combine them into one network.
 
     ``watch`` is told of each boosted layer, and may end the fit. If ``validation`` rows (X, y) are
     given there is one member, which is fitted on all of X and holds them out. If ``splits`` are
     given, they say what each member is fitted on and holds out. ``deadline`` is when the fit has to
-    end, a reading of ``time.perf_counter``.
+    end, a reading of ``time.perf_counter``. Families that ``snapshot`` has are taken from there,
+    others are written to it.
     """
     keep_freed_memory()
     rng = default_rng(SeedSequence(plan.seed))
@@ -142,6 +149,7 @@ def fit_auto(
             deadline=part_of_time(FAMILIES_SHARE, deadline),
             watch=watch,
             score=score_of_bags(plan.score, bags),
+            snapshot=snapshot,
         )
         families, records = fit_families(bags, plan, rng, run)
         watch.begin(WEIGHTS)
@@ -205,26 +213,46 @@ def fit_families(
     rng.spawn(len(bags.groups))
     trees: TreesFit | None = None
     if plan.trees:
-        begin(run, TREES)
         growing = growing if plan.samplers or bumps else run
-        trees = fit_trees(bags, constants, loss, plan.n_layers, rng, growing)
+        grow = partial(fit_trees, bags, constants, loss, plan.n_layers, rng, growing)
+        trees = kept_or_fitted(TREES, grow, rng, run)
     by_sampler: list[list[Boosted]] = []
     for k, (first, sampler) in enumerate(zip(plan.first_samplers, plan.samplers, strict=True)):
         if perf_counter() < boosting.deadline and not has_ended(run):
-            begin(run, boosted_phase(k))
             settings = boosting_settings(bags, plan, first, sampler)
-            by_sampler.append(boost_members(bags, start, loss, settings, rng, boosting))
+            boost = partial(boost_members, bags, start, loss, settings, rng, boosting)
+            by_sampler.append(kept_or_fitted(boosted_phase(k), boost, rng, run))
     kernel: KernelFit | None = None
     if bumps and perf_counter() < run.deadline and not has_ended(run):
-        begin(run, KERNEL)
         unlearned = (np.ones(bags.x.shape[1] - 1),) * len(bags.groups)
         metrics = by_sampler[0][0].metrics if by_sampler else unlearned
         fit_bumps = fit_kernel if every_row_a_centre(bags) else fit_local_kernels
-        kernel = fit_bumps(bags, metrics, rng, run)
+        kernel = kept_or_fitted(KERNEL, partial(fit_bumps, bags, metrics, rng, run), rng, run)
     boosted = tuple(of_penalty for family in by_sampler for of_penalty in family)
     records = () if trees is None else trees.records
     records += tuple(record for family in by_sampler for record in family[0].records)
     return Families(constants, linear, boosted, kernel, trees), records
+
+
+def kept_or_fitted(phase: str, fit: Callable[[], Family], rng: Generator, run: Run) -> Family:
+    """The family of a phase: from the snapshot, if it is there, or else fitted and kept there.
+
+    ``fit`` spawns streams of ``rng``. Those of a family that is not fitted again are spawned all
+    the same, so that later families draw what they would have drawn.
+    """
+    begin(run, phase)
+    if run.snapshot is None:
+        return fit()
+    streams: Any = rng.bit_generator.seed_seq
+    known = run.snapshot.read(phase)
+    if known is not None:
+        family: Family = known[0]
+        rng.spawn(known[1] - streams.n_children_spawned)
+        return family
+    family = fit()
+    if not has_ended(run):
+        run.snapshot.write(phase, family, streams.n_children_spawned)
+    return family
 
 
 def phases(plan: Plan) -> dict[str, float]:

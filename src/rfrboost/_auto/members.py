@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from time import perf_counter
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -40,9 +41,19 @@ from rfrboost._paper.stopping import Stopping
 from rfrboost._typing import Array
 
 
+class Snapshot(Protocol):
+    """Where finished families are kept, by the phase in which they were fitted."""
+
+    def read(self, phase: str) -> tuple[Any, int] | None:
+        """A family, and how many streams its generator had spawned when it was finished."""
+
+    def write(self, phase: str, family: Any, streams: int) -> None:
+        """Keep a family."""
+
+
 @dataclass(frozen=True)
 class Run:
-    """The threads that a fit uses, its time limit, and whom it tells of its layers.
+    """The threads that a fit uses, its time limit, whom it tells of its layers, and its snapshot.
 
     ``team`` is for work outside groups, ``across_groups`` for one task per group, ``within_group``
     for the tasks of one group. A team must not be used from inside its own tasks, so that one of
@@ -50,7 +61,7 @@ class Run:
     ``time.perf_counter`` in seconds. ``watch``, if there is one, is told of the best
     penalty's layer after each round, and may end the layers. ``score`` says how good out-of-fold
     predictions (rows of ``Bags.held_out``, d) are, the higher the better; where it is None, only
-    the loss counts.
+    the loss counts. ``snapshot`` keeps families that are finished, if there is one.
     """
 
     team: Team
@@ -59,6 +70,7 @@ class Run:
     deadline: float
     watch: Watch | None
     score: Callable[[Array], float] | None = None
+    snapshot: Snapshot | None = None
 
 
 @dataclass(frozen=True)

@@ -267,8 +267,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         The file holds arrays (safetensors) and a JSON header, and no pickle: loading it runs no
         code. A loaded model predicts the same bits, and ``warm_start`` can add layers to it. Needs
         the package safetensors (``pip install 'rfrboost[files]'``). ``callbacks``,
-        and objects in ``class_weight`` and ``scoring``, are not written: a loaded model has None
-        there.
+        ``snapshot``, and objects in ``class_weight`` and ``scoring``, are not written: a loaded
+        model has None there.
 
         Parameters
         ----------

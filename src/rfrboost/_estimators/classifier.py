@@ -133,7 +133,7 @@ class RFRBoostClassifier(NetworkClassifier):
         η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
     normalize, sample_splitting, warm_start
         Single networks, as in :class:`RFRBoostRegressor`.
-    metric, preprocess, categorical_features, n_bags, max_seconds, scoring
+    metric, preprocess, categorical_features, n_bags, max_seconds, scoring, snapshot
         As in :class:`RFRBoostRegressor`.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of rows, by class; a class that a dict does not name has 1.
@@ -189,6 +189,7 @@ class RFRBoostClassifier(NetworkClassifier):
         n_bags: int = 5,
         max_seconds: float | None = None,
         scoring: Any = None,
+        snapshot: Any = None,
         class_weight: Any = None,
         sample_splitting: bool = False,
         random_state: Any = None,
@@ -216,6 +217,7 @@ class RFRBoostClassifier(NetworkClassifier):
         self.n_bags = n_bags
         self.max_seconds = max_seconds
         self.scoring = scoring
+        self.snapshot = snapshot
         self.class_weight = class_weight
         self.sample_splitting = sample_splitting
         self.random_state = random_state

@@ -5,6 +5,7 @@
 """
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 from sklearn.metrics import get_scorer_names
@@ -61,6 +62,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "categorical_features": [StrOptions({FROM_DTYPE}), "array-like"],
     "n_bags": [Interval(Integral, 1, 100, closed="both")],
     "max_seconds": [POSITIVE, None],
+    "snapshot": [str, PathLike, None],
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "sample_splitting": ["boolean"],
     "random_state": ["random_state"],

@@ -72,6 +72,7 @@ class Parameters:
     callbacks: Any = None
     class_weight: Any = None
     scoring: Any = None
+    snapshot: Any = None
     #: whether the number of layers is left to the data
     automatic: bool = field(init=False)
     #: whether tables are encoded; a single network takes X as it is
@@ -177,6 +178,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
     "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
     "scoring": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: NO_EFFECT},
+    "snapshot": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: NO_EFFECT},
     "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
     "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
     "initial": {SINGLE: "identity", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
@@ -240,6 +242,11 @@ def check_effects(parameters: Parameters, route: str) -> None:
         raise ValueError(
             "categorical_features has no effect with preprocess=None, which takes numbers as they "
             "are. Leave one of the two at its default."
+        )
+    if parameters.snapshot is not None and not isinstance(parameters.random_state, Integral):
+        raise ValueError(
+            "snapshot needs a whole number as random_state: only a fit with the same seed can go "
+            f"on where another ended, and random_state is {parameters.random_state!r}."
         )
     if not all(map(callable, parameters.callbacks or ())):
         raise TypeError(

@@ -175,6 +175,11 @@ class RFRBoostRegressor(NetworkRegressor):
         minimise the loss, and so do the penalties of linear and the settings of kernel members. A
         callable has the signature ``scoring(estimator, X, y)``; the estimator predicts held-out
         rows, and X are their numbers. Sample weights are passed to scikit-learn's scorers only.
+    snapshot : str or path, default=None
+        Ensemble: a file to which every family is written once it is fitted. If the fit is killed,
+        the same fit goes on after the last of them, to the same model bit for bit; the snapshot of
+        another fit is refused. It is removed when the fit is complete. It holds training rows, and
+        no pickle; it needs an integer as ``random_state``, and the package safetensors.
     sample_splitting : bool, default=False
         Single networks: fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes.
         Equal rows may then fall into different parts, so that a weight of 2 no longer equals
@@ -266,6 +271,7 @@ class RFRBoostRegressor(NetworkRegressor):
         n_bags: int = 5,
         max_seconds: float | None = None,
         scoring: Any = None,
+        snapshot: Any = None,
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
@@ -296,6 +302,7 @@ class RFRBoostRegressor(NetworkRegressor):
         self.n_bags = n_bags
         self.max_seconds = max_seconds
         self.scoring = scoring
+        self.snapshot = snapshot
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start

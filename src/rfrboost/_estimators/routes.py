@@ -11,7 +11,7 @@ leaves the estimator as it was.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -238,6 +238,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
     if parameters.scoring is not None:
         plan = replace(plan, score=score_of_rows(parameters.scoring, problem, arrays))
+    snapshot = None if parameters.snapshot is None else snapshot_of(parameters, arrays, seed)
     watch = Watcher(request, problem, [], ensemble=True)
     watch.plan({READING: 0.02, **phases(plan), IMPORTANCES: 0.15})
     fit = fit_auto(
@@ -249,6 +250,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         plan,
         watch,
         request.deadline,
+        snapshot,
     )
     # The layers kept under the best penalty of each boosted family; layers tried later are left
     # out.
@@ -274,9 +276,33 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
             fit.network, loss.predict, arrays.X, arrays.w, sources, strata, request.deadline
         )
     except OutOfTimeError:
+        shares = None
+    if snapshot is not None:
+        snapshot.remove()
+    if shares is None:
         return fitted
     unused = problem.inputs.n_columns - len(shares)
     return replace(fitted, importances=np.pad(shares, (0, unused)))
+
+
+# Parameters that do not change the model.
+WITHOUT_EFFECT = ("snapshot", "callbacks", "verbose", "n_jobs")
+# Parameters that are known in other ways: by weights, by splits, and by a name.
+KNOWN_OTHERWISE = ("class_weight", "cv", "scoring")
+
+
+def snapshot_of(parameters: Parameters, arrays: Arrays, seed: int) -> Any:
+    """The file that families are kept in, if its snapshot is one of this fit."""
+    from rfrboost._files.snapshot import SnapshotFile, key_of
+
+    validation = (None,) if arrays.validation is None else arrays.validation
+    splits = (None,) if arrays.splits is None else (arrays.splits.fitted, arrays.splits.held)
+    names = {own.name for own in fields(parameters)} - {*WITHOUT_EFFECT, *KNOWN_OTHERWISE}
+    settings = [f"{name}={getattr(parameters, name)!r}" for name in sorted(names)]
+    # The address of a function, which its repr has, is another in every process.
+    settings.append(f"scoring={getattr(parameters.scoring, '__qualname__', parameters.scoring)!r}")
+    key = key_of((arrays.X, arrays.y, arrays.w, *validation, *splits), [*settings, str(seed)])
+    return SnapshotFile(parameters.snapshot, key)
 
 
 def score_of_rows(scoring: Any, problem: Problem, arrays: Arrays) -> Score:

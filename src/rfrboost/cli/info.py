@@ -37,6 +37,7 @@ BOOSTED: dict[str, Any] = {
     "n_jobs": None,
     "max_seconds": None,
     "scoring": None,
+    "snapshot": None,
     "sample_splitting": False,
     "random_state": None,
     "warm_start": False,

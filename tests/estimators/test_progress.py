@@ -75,7 +75,7 @@ def test_the_seconds_left_are_those_at_the_speed_so_far(monkeypatch):
     now = SimpleNamespace(time=100.0)
     monkeypatch.setattr(module, "perf_counter", lambda: now.time)
     progress = Progress("fit", deadline=np.inf)
-    progress.plan({"a": 1.0, "b": 3.0})
+    progress.plan({module.READING: 1.0, "b": 3.0})
     assert progress.seconds_left is None
     now.time = 110.0
     progress.begin("b")
@@ -86,14 +86,15 @@ def test_the_seconds_left_are_those_at_the_speed_so_far(monkeypatch):
     assert "b, layer 1/3, loss 1, 10.0 s, about 10.0 s left" in progress.line()
     limited = Progress("fit", deadline=115.0)
     limited.began = 100.0
-    limited.plan({"a": 1.0, "b": 3.0})
+    limited.plan({module.READING: 1.0, "b": 3.0})
     limited.begin("b")
     assert limited.seconds_left == pytest.approx(5.0)
 
 
 def test_layers_that_end_early_never_fill_a_phase_nor_go_back():
     progress = Progress("fit", deadline=np.inf)
-    progress.plan({"a": 1.0, "b": 1.0})
+    progress.plan({module.READING: 0.0, "a": 1.0, "b": 1.0})
+    progress.begin("a")
     shares = []
     for number in (1, 5, 40, 2):
         progress.layer(layer(number), None)
@@ -106,7 +107,7 @@ def test_off_a_terminal_there_is_a_line_every_while(monkeypatch, capsys):
     monkeypatch.setattr(module, "LINE_SECONDS", 0.02)
     said = ""
     with Progress("fit", deadline=np.inf) as progress:
-        progress.plan({"a": 1.0, "b": 1.0})
+        progress.plan({module.READING: 1.0, "b": 1.0})
         progress.begin("b")
         while " 50%  b" not in said:  # for as long as a busy machine needs
             time.sleep(0.01)
@@ -145,5 +146,5 @@ def test_in_a_notebook_it_is_an_element_that_changes(monkeypatch):
     values = [float(re.search(r'value="([\d.]+)"', data["text/html"])[1]) for data in shown]
     assert values == sorted(values)
     assert values[-1] == 1.0
-    assert len(values) == 6
+    assert len(values) == 5  # at the start, after each of three layers, at the end
     assert shown[-1]["text/plain"].startswith("RFRBoostRegressor [█")

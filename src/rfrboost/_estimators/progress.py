@@ -44,17 +44,13 @@ class Progress:
         self.share = 0.0
         self.phase = READING
         self.detail = ""
-        self._phases: dict[str, float] = {READING: 1.0}
+        # Those of one network, unless it is said otherwise: reading takes too little to count.
+        self._phases: dict[str, float] = {READING: 0.0, LAYERS: 1.0}
         self._display: Display | None = None
 
     def plan(self, phases: Mapping[str, float]) -> None:
-        """Say which phases there are, in their order, and what share of the time each may take.
-
-        If reading the table is not among them, it has taken too little time to count.
-        """
+        """Say which phases there are, in their order, and what share of the time each may take."""
         self._phases = dict(phases)
-        if self.phase not in self._phases:
-            self.begin(next(iter(self._phases)))
 
     def begin(self, phase: str) -> None:
         """Begin a phase; those before it are over."""
@@ -64,6 +60,8 @@ class Progress:
 
     def layer(self, record: LayerRecord, n_layers: int | None) -> None:
         """Note a layer of the present phase, of ``n_layers`` if their number is fixed."""
+        if self.phase == READING:
+            self.phase = LAYERS
         part = record.layer / (n_layers or record.layer + HALF_WAY)
         known = f"/{n_layers}" if n_layers else ""
         self.detail = f", layer {record.layer}{known}, loss {record.loss:.6g}"

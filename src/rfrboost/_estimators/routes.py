@@ -49,7 +49,7 @@ from rfrboost._estimators.problem import (
     problem_of_arrays,
     problem_of_chunks,
 )
-from rfrboost._estimators.progress import IMPORTANCES, LAYERS, READING
+from rfrboost._estimators.progress import IMPORTANCES, READING
 from rfrboost._model.history import LayerRecord
 from rfrboost._numerics.blas import gram
 from rfrboost._numerics.threads import OutOfTimeError
@@ -188,7 +188,6 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history = [] if problem.resumed is None else former_history(request)
     watch = Watcher(request, problem, history, recipe.n_layers)
-    watch.plan({LAYERS: 1.0})
     network = boost(problem.chunks, recipe, problem.resumed, watch)
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
 
@@ -205,7 +204,6 @@ def fit_large(request: Request, problem: Problem) -> Fitted:
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history: list[dict[str, float]] = []
     watch = Watcher(request, problem, history)
-    watch.plan({LAYERS: 1.0})
     stopping = HeldOutStopping(problem.held_out, problem.loss, request.deadline)
     network = stopping.kept(boost(problem.chunks, recipe, None, watch, stopping))
     history = history[: len(network.layers)]
@@ -240,7 +238,8 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         plan = replace(plan, score=score_of_rows(parameters.scoring, problem, arrays))
     snapshot = None if parameters.snapshot is None else snapshot_of(parameters, arrays, seed)
     watch = Watcher(request, problem, [], ensemble=True)
-    watch.plan({READING: 0.02, **phases(plan), IMPORTANCES: 0.15})
+    if request.progress is not None:
+        request.progress.plan({READING: 0.02, **phases(plan), IMPORTANCES: 0.15})
     fit = fit_auto(
         arrays.X,
         arrays.y,
@@ -354,11 +353,6 @@ class Watcher:
         self.progress = request.progress
         self.n_layers = n_layers
         self.ended = False
-
-    def plan(self, shares: dict[str, float]) -> None:
-        """Say which phases there are, and what share of the time each may take."""
-        if self.progress is not None:
-            self.progress.plan(shares)
 
     def begin(self, phase: str) -> None:
         """Take note that a phase begins."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 from sklearn.base import clone
+from sklearn.preprocessing import PolynomialFeatures
 
 import rfrboost
 from rfrboost import ModelFileError, RFRBoostClassifier, RFRBoostRegressor
@@ -200,5 +201,8 @@ def test_where_it_has_no_effect_it_is_refused(tmp_path):
     model, X, y = regression()
     with pytest.raises(ValueError, match="whole number as random_state"):
         model.set_params(snapshot=tmp_path / "s", random_state=None).fit(X, y)
+    with pytest.raises(ValueError, match="the library's own features only"):
+        model.set_params(random_state=0, features=PolynomialFeatures()).fit(X, y)
+    model.set_params(features="auto")
     with pytest.raises(ValueError, match="has no effect in a single network"):
         model.set_params(random_state=0, n_layers=2, n_bags=5).fit(X, y)

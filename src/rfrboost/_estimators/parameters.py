@@ -248,6 +248,11 @@ def check_effects(parameters: Parameters, route: str) -> None:
             "snapshot needs a whole number as random_state: only a fit with the same seed can go "
             f"on where another ended, and random_state is {parameters.random_state!r}."
         )
+    if parameters.snapshot is not None and not isinstance(parameters.features, str | tuple):
+        raise ValueError(
+            "snapshot holds the library's own features only, and features is an object of the "
+            f"class {type(parameters.features).__name__}. Leave snapshot=None."
+        )
     if not all(map(callable, parameters.callbacks or ())):
         raise TypeError(
             "callbacks must be a list of functions, or of objects that can be called with the "

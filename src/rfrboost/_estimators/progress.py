@@ -11,7 +11,7 @@ a line every ten seconds, which a thread of its own prints: a phase may give no 
 
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, Protocol, Self
 
@@ -103,8 +103,8 @@ class Progress:
         return f"{self.name} [{'█' * done}{'·' * (BAR_WIDTH - done)}] {self.words()}"
 
     def __enter__(self) -> Self:
-        kind = Notebook if in_notebook() else Terminal if sys.stderr.isatty() else Lines
-        self._display = kind(self)
+        kind: Callable[[Progress], Display] = Terminal if sys.stderr.isatty() else Lines
+        self._display = Notebook(self) if in_notebook() else kind(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:

@@ -269,22 +269,26 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         known = np.flatnonzero(np.isfinite(fit.out_of_fold).all(axis=1))
         fitted = replace(fitted, oof_score=plan.score(fit.out_of_fold[known], known))
     watch.begin(IMPORTANCES)
-    sources = problem.inputs.sources(arrays.X.shape[1])
-    try:
-        shares = importances(
-            fit.network, loss.predict, arrays.X, arrays.w, sources, strata, request.deadline
-        )
-    except OutOfTimeError:
-        shares = None
+    fitted = with_importances(fitted, arrays, strata, request.deadline)
     if snapshot is not None:
         snapshot.remove()
-    if shares is None:
+    return fitted
+
+
+def with_importances(fitted: Fitted, arrays: Arrays, strata: bool, deadline: float) -> Fitted:
+    """The model with the shares of its columns, if there is time for them."""
+    sources = fitted.inputs.sources(arrays.X.shape[1])
+    try:
+        shares = importances(
+            fitted.network, fitted.loss.predict, arrays.X, arrays.w, sources, strata, deadline
+        )
+    except OutOfTimeError:
         return fitted
-    unused = problem.inputs.n_columns - len(shares)
+    unused = fitted.inputs.n_columns - len(shares)
     return replace(fitted, importances=np.pad(shares, (0, unused)))
 
 
-# Parameters that do not change the model.
+# Parameters that do not change the model; callbacks may, and are taken to be the same.
 WITHOUT_EFFECT = ("snapshot", "callbacks", "verbose", "n_jobs")
 # Parameters that are known in other ways: by weights, by splits, and by a name.
 KNOWN_OTHERWISE = ("class_weight", "cv", "scoring")

@@ -26,7 +26,8 @@ class KnownNumbers(RegressorMixin, BaseEstimator):
     values: Array
 
     def predict(self, X: Array) -> Array:
-        return self.values[X[:, 0]]
+        values: Array = self.values[X[:, 0]]
+        return values
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -41,10 +42,12 @@ class KnownClasses(ClassifierMixin, BaseEstimator):
     classes_: np.ndarray
 
     def predict_proba(self, X: Array) -> Array:
-        return self.probabilities[X[:, 0]]
+        probabilities: Array = self.probabilities[X[:, 0]]
+        return probabilities
 
     def decision_function(self, X: Array) -> Array:
-        return self.logits[X[:, 0]]
+        logits: Array = self.logits[X[:, 0]]
+        return logits
 
     def predict(self, X: Array) -> np.ndarray:
         labels: np.ndarray = self.classes_[np.argmax(self.predict_proba(X), axis=1)]

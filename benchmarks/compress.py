@@ -30,10 +30,11 @@ from experiments.data.protocols import Fold, load_rows
 from experiments.data.tables import find_data_folder, known_table
 from experiments.runs.provenance import current
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, file_info
+from rfrboost._auto.candidates import candidates_of
 
 HERE = Path(__file__).parent
-# abalone, concrete, white wine, California housing; diabetes and satimage, of classes.
-TABLES = (44956, 44959, 44971, 44977, 37, 182)
+# abalone, concrete, white wine, fish toxicity; diabetes and cmc, of classes.
+TABLES = (44956, 44959, 44971, 44970, 37, 23)
 BATCH = 1000
 CALLS = 5
 DEFAULT = "default"
@@ -110,7 +111,7 @@ def measured(table: str, fold: Fold, classes: bool) -> Iterator[Record]:
     start = time.process_time()
     own.fit(fold.X_train, fold.y_train)
     seconds = time.process_time() - start
-    features = own.compress(fold.X_train, size=0).compression_.features_before
+    features = sum(part.size for part, _ in candidates_of(own.network_))
     facts = {"features": features, "estimated": 0.0, "seconds": seconds, **file_facts(own)}
     yield record(DEFAULT, classes_or_numbers(own, classes), facts)
     for name, setting in SETTINGS.items():

@@ -130,6 +130,8 @@ def test_files_and_single_rows(model, request, tmp_path):
     one_by_one = [getattr(small, "predict_proba", small.predict)(X[i : i + 1]) for i in range(20)]
     np.testing.assert_allclose(np.concatenate(one_by_one), answer[:20], rtol=1e-12)
     assert loaded.compression_ == small.compression_
+    # Versions that do not know compressed models know that they do not know this format.
+    assert rfrboost.file_info(tmp_path / "small.rfrboost")["format"] == 2
     np.testing.assert_allclose(small.transform(X), small.network_.raw(small.encode(X)), rtol=1e-9)
 
 

@@ -150,7 +150,8 @@ class RFRBoostClassifier(NetworkClassifier, Compressible):
         Ensemble: out-of-fold probabilities of every training row.
     oof_score_ : float
         Ensemble: the accuracy of the out-of-fold predictions.
-    network_, history_, column_report_, feature_importances_, n_features_in_, feature_names_in_
+    network_, history_, column_report_, feature_importances_, compression_, n_features_in_,
+    feature_names_in_
         As in :class:`RFRBoostRegressor`.
 
     Examples

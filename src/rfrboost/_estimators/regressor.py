@@ -205,6 +205,9 @@ class RFRBoostRegressor(NetworkRegressor, Compressible):
     feature_importances_ : ndarray of shape (n_features_in,)
         Ensemble: each column's share in what shuffling the columns changes in the predictions, at
         training rows (:func:`rfrboost.inspection.importances`).
+    compression_ : Compression
+        Of a model that ``compress`` returned: what it keeps (``features`` of ``features_before``),
+        and by which share its error is larger (``cost``; ``error``, ``error_before``, ``metric``).
     history_ : list of dict
         For every layer: ``layer``; ``loss``, the mean training loss (in an ensemble, the held-out
         loss; ½‖y − ŷ‖² for squared error); ``step_length``, α_t for the normalised gradient

@@ -4,8 +4,8 @@ python -m benchmarks.limits [--only TEXT] [--again] [--out FILE]
 
 Every case is fitted in a new process, on as many threads as BLAS has. A row is written as soon as
 it is measured, and a row that the same code has measured before is not measured again, so that an
-interrupted run goes on where it ended. All shapes are fitted within 10 seconds, three of them
-within 30 and 60 too; the whole run takes about 20 minutes on an idle machine of two cores.
+interrupted run goes on where it ended. All shapes are fitted within 10, 30 and 60 seconds; the
+whole run takes about 40 minutes on an idle machine of two cores.
 """
 
 import argparse
@@ -112,9 +112,9 @@ def page(table: str, rows: pd.DataFrame) -> str:
             "seconds of `fit` by the clock, *processor* those of its threads together: on an idle "
             "machine the first are at most the second, elsewhere they may be more. *Peak* is the "
             "memory that `fit` takes beyond the "
-            "data, also as a multiple of them. Scores are those of 2,000 new rows, beside a linear "
-            "model whose penalty was chosen on held-out rows, and a constant. *Sample* says that "
-            "the limit was too short for all rows.",
+            "data, also as a multiple of them. Scores are those of 2,000 new rows (200,000 where a "
+            "class is rare), beside a linear model whose penalty was chosen on held-out rows, and "
+            "a constant. *Sample* says that the limit was too short for all rows.",
             "",
             f"| {heads.replace('|', ' | ')} |",
             "|---" * len(heads.split("|")) + "|",

@@ -18,7 +18,6 @@ from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._auto.assemble import assemble, family_weights
 from rfrboost._auto.bags import bag
 from rfrboost._auto.fit import Plan, fit_auto, fit_families
-from rfrboost._auto.importances import averaged
 from rfrboost._model.losses import (
     BinaryLogLoss,
     Huber,
@@ -167,7 +166,6 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     near = {"rtol": 1e-4, "atol": 1e-4}
     np.testing.assert_allclose(network.transform(fresh), members.reshape(30, -1), **near)
     np.testing.assert_allclose(network.raw(fresh), members.mean(axis=1), **near)
-    np.testing.assert_allclose(averaged(network).raw(fresh), network.raw(fresh), atol=1e-3)
     out_of_fold = bags.out_of_fold(members_by_hand(families, v, b, bags.x))
     np.testing.assert_allclose(held_out_raw, out_of_fold, rtol=2e-3, atol=2e-3)
 

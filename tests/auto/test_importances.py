@@ -179,17 +179,18 @@ def test_the_work_is_bounded_by_the_size_of_the_table(n_rows, n_columns):
     assert asked <= most + most // n_columns + 1
 
 
-def test_after_the_time_limit_there_is_no_further_pass(monkeypatch):
+def test_after_the_time_limit_passes_that_are_complete_count(monkeypatch):
     X = np.random.default_rng(0).normal(size=(5000, 4))
+    # A batch holds two columns of a pass: the clock is read twice for each pass.
+    monkeypatch.setattr("rfrboost._auto.importances.BATCH_ROWS", 2 * 128)
     found = []
-    # The clock is read after each of four columns of the first pass, and after every pass.
-    for deadline in (4.0, 99.0):
+    for deadline in (5.0, 99.0):
         install(monkeypatch, Clock())
         found.append(shares_of(X, lambda x: x[:, :1], deadline=deadline))
     (late, asked), (_, unhurried) = found
     np.testing.assert_allclose(late, [1, 0, 0, 0])
     assert asked <= unhurried / 2
-    for deadline in (0.0, 3.0):
+    for deadline in (0.0, 1.0):
         install(monkeypatch, Clock())
         with pytest.raises(OutOfTimeError):
             shares_of(X, lambda x: x[:, :1], deadline=deadline)

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fake_clock import Clock, install
 from numpy.random import default_rng
 from small_bags import ALONE, RUN, SHARED
 
+from rfrboost._auto import kernel
 from rfrboost._auto.bags import bag
 from rfrboost._auto.kernel import (
     SMALLEST_PENALTY,
@@ -21,10 +23,11 @@ from rfrboost._auto.kernel import (
     refined_penalty,
     runs_of,
 )
-from rfrboost._model.bumps import Bumps, measured
+from rfrboost._model.bumps import Bumps, Distances, measured
 from rfrboost._model.network import centered
 from rfrboost._numerics.least_squares import solve_kernel
 from rfrboost._numerics.sizes import SIZES, Sizes
+from rfrboost._numerics.threads import OutOfTimeError
 
 NO_TIME = replace(RUN, deadline=0.0)
 DRAWS = {"alone": ALONE, "shared": SHARED}
@@ -154,7 +157,7 @@ def test_bumps_are_chosen_by_their_error_on_held_out_rows(seed):
     y = [np.sign(X).sum(axis=1), 9 * np.linalg.norm(X, axis=1)][seed % 2][:, None]
     bags = bag(centered(X, np.zeros(D)), y, None, 4, False, default_rng(1))
     shape = bumps_in(bags, (0,), np.eye(D), np.zeros(D), default_rng(2))
-    chosen = choose(bags, 0, shape, default_rng(3), map)
+    chosen = choose(bags, 0, shape, default_rng(3), RUN)
     trial = Trial(bags, shape, bags.training(0), np.r_[bags.folds[0]])
     errors = {mix: trial.errors(mix, chosen.reach, [chosen.penalty])[0] for mix in (0.0, 0.5, 1.0)}
     assert errors[chosen.mix] == min(errors.values())
@@ -166,7 +169,7 @@ def test_bumps_are_chosen_by_their_error_on_held_out_rows(seed):
     wrong = problem.fit(0, chosen.penalty).held_out - bags.y[bags.folds[0]]
     assert errors[chosen.mix] == pytest.approx(np.square(wrong).sum(), rel=1e-2)
     noisy = bag(bags.x, y + 9 * rng.standard_normal(y.shape), None, 4, False, default_rng(1))
-    assert choose(noisy, 0, shape, default_rng(3), map).penalty > chosen.penalty
+    assert choose(noisy, 0, shape, default_rng(3), RUN).penalty > chosen.penalty
 
 
 @pytest.mark.parametrize("start", [1e-6, 1e3])
@@ -228,3 +231,23 @@ def test_bumps_among_rows_are_the_same_strip_by_strip(mix):
     bumps = Bumps(X, measured(X[:25], X[25:], np.eye(D), np.zeros(D)), 1.0, mix)
     K = bumps_among(bumps, X, map, strip_rows=16)
     np.testing.assert_allclose(K, bumps.between(X, X), atol=1e-5)
+
+
+@pytest.mark.parametrize("stage", ["choice", "dual", "primal"])
+def test_distances_of_wide_rows_are_given_up_strip_by_strip(monkeypatch, stage):
+    # Strips of one row: with time for three of them, no more than those are computed.
+    monkeypatch.setattr(kernel, "STRIP_ENTRIES", 1)
+    computed = []
+    both, between = Distances.both, Bumps.between
+    monkeypatch.setattr(Distances, "both", lambda *own: computed.append(1) or both(*own))
+    monkeypatch.setattr(Bumps, "between", lambda *own: computed.append(1) or between(*own))
+    few = Sizes(most_centres=20, drawn_centres=10)
+    bags = table(sizes=few if stage == "primal" else SIZES)
+    bumps = shaped(bags, bags.groups[0])
+    ridge = DualRidge if stage == "dual" else PrimalRidge
+    stages = {"choice": lambda: choose(bags, 0, bumps, default_rng(0), replace(RUN, deadline=3.0))}
+    run = stages.get(stage, lambda: ridge(bags, bags.groups[0], bumps, map, deadline=3.0))
+    install(monkeypatch, Clock())
+    with pytest.raises(OutOfTimeError):
+        run()
+    assert len(computed) == 3

@@ -222,8 +222,10 @@ def test_leaf_numbers_are_those_of_the_map():
     columns = np.array([0, 2, 1])
     cuts = np.array([3, 10, 5])
     thresholds = np.array([binned.borders[c][b] for c, b in zip(columns, cuts, strict=True)])
-    one = Trees(columns[None, None], thresholds[None, None], np.zeros((1, 1, 8, 1)))
-    np.testing.assert_array_equal(one.leaves(bags.x)[0], leaf_numbers(binned.bins, columns, cuts))
+    one = Trees(columns[None, None], thresholds[None, None], np.arange(8.0).reshape(1, 1, 8, 1))
+    number = np.empty((len(bags.x), 1))
+    one(bags.x, number)
+    np.testing.assert_array_equal(number[:, 0], leaf_numbers(binned.bins, columns, cuts))
 
 
 # --- estimators ---------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from fake_clock import Clock, install
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -20,7 +21,7 @@ from rfrboost._model.bumps import Bumps
 from rfrboost._model.leaves import LocalSums, Splits, grow, middle, principal
 from rfrboost._model.network import centered
 from rfrboost._numerics.sizes import Sizes
-from rfrboost._numerics.threads import team
+from rfrboost._numerics.threads import OutOfTimeError, team
 
 L = np.eye(3)
 
@@ -50,6 +51,14 @@ def features_of(fit):
 
 
 # --- the tree -----------------------------------------------------------------------------------
+
+
+def test_no_split_is_made_after_the_deadline(monkeypatch):
+    X = default_rng(0).standard_normal((64, 3))
+    clock = install(monkeypatch, Clock())
+    with pytest.raises(OutOfTimeError):
+        grow(X, L, 2, default_rng(0), deadline=4.0)
+    assert clock.readings == 5
 
 
 @settings(deadline=None, max_examples=30)

@@ -132,7 +132,7 @@ def test_only_steep_neurons_are_computed_in_double_precision():
         (replace(layer, features=features, step=step),),
         network.heads[:2],
     )
-    widths = {b.weights.dtype: b.weights.shape[1] for b in ours.prediction.blocks}
+    widths = {b.weights.dtype: b.weights.shape[0] for b in ours.prediction.blocks}
     assert widths == {np.dtype(np.float32): 97, np.dtype(np.float64): 3}
 
 

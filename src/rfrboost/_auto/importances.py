@@ -13,18 +13,13 @@ with the encoded training rows, and :mod:`rfrboost.inspection` with the rows of 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from time import perf_counter
-from typing import cast
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
-from rfrboost._model.features import DenseFeatures
-from rfrboost._model.network import Head, LowRankStep, Network
-from rfrboost._numerics.arrays import content_order, frozen
-from rfrboost._numerics.blas import product
-from rfrboost._numerics.threads import OutOfTimeError
+from rfrboost._model.network import Network
+from rfrboost._numerics.arrays import content_order
+from rfrboost._numerics.threads import OutOfTimeError, check_clock
 from rfrboost._typing import Array, Indices
 
 #: predictions (q, d) of made-up rows: entry (i, j) of the indices (q, D) says from which row of a
@@ -35,13 +30,14 @@ Recombined = Callable[[Indices], Array]
 # predicted in all those of the table, or LEAST_PREDICTED if it has fewer. So it costs little beside
 # the fit, which predicts all rows many times.
 LEAST_PREDICTED = 8192
-FEWEST_ROWS = 16
+FEWEST_ROWS = 4
 MOST_ROWS = 1024
-# The clock is looked at after each pass over all columns, with an equal part of the rows.
+# Most passes over all columns, each with an equal part of the rows: when time is up, those that are
+# complete count.
 PASSES = 8
-# Rows that are predicted at a time, and indices that are made at a time (32 MB), at most.
+# Rows that are predicted, and indices (8 MB) that are made, between two looks at the clock.
 BATCH_ROWS = 4096
-BATCH_ENTRIES = 2**22
+BATCH_ENTRIES = 2**20
 
 
 def importances(
@@ -60,16 +56,14 @@ def importances(
     these are shuffled together. For ``same_unit`` and ``deadline`` see :func:`column_shares`. The
     result ends with the last column that is a source.
     """
-    if perf_counter() >= deadline:
-        raise OutOfTimeError
+    check_clock(deadline)
     rng = default_rng(SeedSequence(0))
     order = content_order(X, np.zeros((len(X), 1)), rng)
-    narrow = averaged(network)
     used, place = np.unique(sources, return_inverse=True)
 
     def recombined(indices: Indices) -> Array:
         rows = np.take_along_axis(X, order[indices[:, place]], axis=0)
-        return link(narrow.raw(rows))
+        return link(network.raw(rows))
 
     chances = None if w is None else w[order] / w.sum()
     shares = column_shares(recombined, len(X), len(used), rng, same_unit, chances, deadline)
@@ -101,26 +95,26 @@ def column_shares(
     chances : array of shape (n_rows,), optional
         The probability with which a row is drawn, by default the same for all.
     deadline : float, optional
-        The reading of ``perf_counter`` after which there is no further pass. If it comes before the
-        end of the first one, :class:`OutOfTimeError` is raised.
+        The reading of ``perf_counter`` after which no more is predicted. If it comes before the end
+        of the first pass, :class:`OutOfTimeError` is raised.
     """
     affordable = max(n_rows, LEAST_PREDICTED) // n_columns
-    m = int(np.clip(affordable, FEWEST_ROWS, MOST_ROWS)) // PASSES
-    drawn = spread_rows(n_rows, chances, 2 * m * PASSES, rng).reshape(PASSES, 2, m)
+    in_all = int(np.clip(affordable, FEWEST_ROWS, MOST_ROWS))
+    passes = min(PASSES, in_all)
+    m = in_all // passes
+    drawn = spread_rows(n_rows, chances, 2 * m * passes, rng).reshape(passes, 2, m)
     before = []
     changes: list[list[Array]] = []
     for rows, donors in drawn:
         predicted = recombined(np.tile(rows[:, None], n_columns))
-        moved = shuffled(recombined, rows, donors, n_columns)
+        try:
+            moved = list(shuffled(recombined, rows, donors, n_columns, deadline))
+        except OutOfTimeError:
+            if changes:
+                break
+            raise
         before.append(predicted)
-        of_columns: list[Array] = []
-        for other in moved:
-            of_columns.append(np.square(other - predicted).mean(axis=0))
-            if not changes and perf_counter() >= deadline:
-                raise OutOfTimeError
-        changes.append(of_columns)
-        if perf_counter() >= deadline:
-            break
+        changes.append([np.square(other - predicted).mean(axis=0) for other in moved])
     variances = np.concatenate(before).var(axis=0)
     units = 1.0 if same_unit else np.where(variances > 0, variances, 1.0)
     effects: Array = (np.mean(changes, axis=0) / units).sum(axis=1)
@@ -135,33 +129,17 @@ def spread_rows(n_rows: int, chances: Array | None, size: int, rng: Generator) -
 
 
 def shuffled(
-    recombined: Recombined, rows: Indices, donors: Indices, n_columns: int
+    recombined: Recombined, rows: Indices, donors: Indices, n_columns: int, deadline: float
 ) -> Iterator[Array]:
-    """For each column in turn, predictions (m, d) of ``rows`` with it taken from ``donors``."""
+    """For each column in turn, predictions (m, d) of ``rows`` with it taken from ``donors``.
+
+    Raises :class:`OutOfTimeError` at the first batch after the deadline.
+    """
     m = len(rows)
     at_a_time = max(1, min(BATCH_ROWS, BATCH_ENTRIES // n_columns) // m)
     for begin in range(0, n_columns, at_a_time):
+        check_clock(deadline)
         columns = np.arange(begin, min(begin + at_a_time, n_columns))
         indices = np.tile(rows[:, None], (len(columns), 1, n_columns))
         indices[np.arange(len(columns)), :, columns] = donors
         yield from np.split(recombined(indices.reshape(-1, n_columns)), len(columns))
-
-
-def averaged(network: Network) -> Network:
-    """An ensemble's network with the same predictions and d columns in Φ instead of d per member.
-
-    Each layer's step is multiplied by the head's W first, which averages over members. That is
-    allowed because an ensemble's features read x and never Φ.
-    """
-    W = network.heads[-1].W
-    first = cast(DenseFeatures, network.initial)
-    unit = frozen(np.eye(W.shape[1]))
-    layers = []
-    for layer in network.layers:
-        step = cast(LowRankStep, layer.step)
-        inward = product(step.V.T, W)
-        step = LowRankStep(frozen(product(step.C, inward)), frozen(step.c @ inward), unit)
-        layers.append(replace(layer, step=step))
-    initial = DenseFeatures(product(first.weights, W), "identity")
-    head = Head(frozen(np.vstack([unit, np.zeros(len(unit))])))
-    return Network(network.mean, initial, tuple(layers), (head,) * len(network.heads))

@@ -24,7 +24,7 @@ from rfrboost._model.bumps import Bumps, bumps_around, bumps_of, two_valued
 from rfrboost._model.features import FeatureMap
 from rfrboost._numerics.blas import gram, product
 from rfrboost._numerics.least_squares import solve, solve_kernel
-from rfrboost._numerics.threads import Team
+from rfrboost._numerics.threads import OutOfTimeError, Team, check_clock
 from rfrboost._typing import Array, Indices
 
 # Rows of the sample on which settings are compared: each setting costs a factorisation of a matrix
@@ -42,6 +42,10 @@ PENALTIES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 # The smallest penalty, per row. With less, K + sI is singular in single precision.
 SMALLEST_PENALTY = 1e-9
+
+# Rows times centres times columns whose distances are computed between two looks at the clock:
+# about half a second on one thread.
+STRIP_ENTRIES = 2**30
 
 # Added to the diagonal of normal equations, in units of its mean: the size of rounding errors.
 DIAGONAL_FLOOR = 1e-12
@@ -87,25 +91,36 @@ def fit_kernel(
     bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run
 ) -> KernelFit | None:
     """Fit all members, each group in its own metric; None if the deadline passes meanwhile."""
-    spans = two_valued(bags.x[:, :-1])
-    shapes = [
-        bumps_in(bags, group, L, spans, rng) for group, L in zip(bags.groups, metrics, strict=True)
-    ]
-    judging = bags.groups.index(bags.judges())
-    choice = choose(bags, bags.judge, shapes[judging], rng, run.team)
-    if perf_counter() >= run.deadline:
+    try:
+        return fit_in_time(bags, metrics, rng, run)
+    except OutOfTimeError:
         return None
+
+
+def fit_in_time(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run) -> KernelFit:
+    """Fit all members; raises :class:`OutOfTimeError` if the deadline passes meanwhile."""
+    spans = two_valued(bags.x[:, :-1])
+    shapes = []
+    for group, L in zip(bags.groups, metrics, strict=True):
+        check_clock(run.deadline)
+        shapes.append(bumps_in(bags, group, L, spans, rng))
+    judging = bags.groups.index(bags.judges())
+    choice = choose(bags, bags.judge, shapes[judging], rng, run)
+    check_clock(run.deadline)
     bumps = [replace(shape, reach=choice.reach, mix=choice.mix) for shape in shapes]
     ridge = DualRidge if every_row_a_centre(bags) else PrimalRidge
-    first = ridge(bags, bags.groups[judging], bumps[judging], run.team)
+    first = ridge(bags, bags.groups[judging], bumps[judging], run.team, run.deadline)
     penalty = refined_penalty(bags, bags.judge, first, choice.penalty, run)
 
-    def fit_group(i: int) -> list[MemberFit | None]:
+    def fit_group(i: int) -> list[MemberFit]:
         group = bags.groups[i]
-        own = first if i == judging else ridge(bags, group, bumps[i], run.within_group)
+        own = first
+        if i != judging:
+            own = ridge(bags, group, bumps[i], run.within_group, run.deadline)
 
-        def fit(member: int) -> MemberFit | None:
-            return own.fit(member, penalty) if perf_counter() < run.deadline else None
+        def fit(member: int) -> MemberFit:
+            check_clock(run.deadline)
+            return own.fit(member, penalty)
 
         return list(run.within_group(fit, group))
 
@@ -113,13 +128,10 @@ def fit_kernel(
     raw = np.zeros((len(bags.y), len(bags.members), bags.y.shape[1]))
     by_group = list(run.across_groups(fit_group, range(len(bags.groups))))
     for group, features, fits in zip(bags.groups, bumps, by_group, strict=True):
-        done = [fit for fit in fits if fit is not None]
-        if len(done) < len(fits):
-            return None
-        C = np.hstack([fit.C for fit in done]).astype(np.float32)
-        c = np.concatenate([fit.c for fit in done])
+        C = np.hstack([fit.C for fit in fits]).astype(np.float32)
+        c = np.concatenate([fit.c for fit in fits])
         layers.append(KernelLayer(group, features, C, c))
-        for k, fit in zip(group, done, strict=True):
+        for k, fit in zip(group, fits, strict=True):
             raw[bags.holding(k), k] = fit.held_out
     return KernelFit(tuple(layers), bags.out_of_fold(raw))
 
@@ -143,15 +155,15 @@ def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Ge
     return bumps_around(X[centres], X[pairs[:PAIRS]], X[pairs[PAIRS:]], L, spans)
 
 
-def choose(bags: Bags, member: int, shape: Bumps, rng: Generator, team: Team) -> Choice:
+def choose(bags: Bags, member: int, shape: Bumps, rng: Generator, run: Run) -> Choice:
     """The best setting on a sample: first reach and penalty, then the mixture with its penalty."""
     train = bags.sample(bags.training(member), SAMPLE_ROWS, rng)
     test = bags.sample(bags.holding(member), SAMPLE_ROWS, rng)
-    trial = Trial(bags, shape, train, test)
+    trial = Trial(bags, shape, train, test, run.deadline)
     penalties = [len(train) * penalty for penalty in PENALTIES]
 
     def compared(shapes: list[tuple[float, float]], some: list[float]) -> dict[Choice, float]:
-        errors = list(team(lambda own: trial.errors(own[0], own[1], some), shapes))
+        errors = list(run.team(lambda own: trial.errors(own[0], own[1], some), shapes))
         return {
             Choice(*own, penalty): error
             for own, by_penalty in zip(shapes, errors, strict=True)
@@ -169,10 +181,12 @@ def choose(bags: Bags, member: int, shape: Bumps, rng: Generator, team: Team) ->
 class Trial:
     """Fits on rows ``train`` and their errors on rows ``test``; distances are computed once."""
 
-    def __init__(self, bags: Bags, shape: Bumps, train: Indices, test: Indices) -> None:
+    def __init__(
+        self, bags: Bags, shape: Bumps, train: Indices, test: Indices, deadline: float = np.inf
+    ) -> None:
         X = bags.x[:, :-1]
-        self.among = shape.distances.both(X[train], X[train])
-        self.across = shape.distances.both(X[test], X[train])
+        self.among = both_distances(shape, X[train], X[train], deadline)
+        self.across = both_distances(shape, X[test], X[train], deadline)
         self.mean = bags.y[train].mean(axis=0)
         self.y = bags.y[train] - self.mean
         self.y_test = bags.y[test]
@@ -188,6 +202,22 @@ class Trial:
             return float(np.square(wrong).sum())
 
         return [error(penalty) for penalty in penalties]
+
+
+def both_distances(shape: Bumps, A: Array, B: Array, deadline: float) -> tuple[Array, Array]:
+    """The Euclidean and the absolute distances between rows, with looks at the clock."""
+    rows = rows_of_strip(B, len(A))
+    parts = []
+    for begin in range(0, len(A), rows):
+        check_clock(deadline)
+        parts.append(shape.distances.both(A[begin : begin + rows], B))
+    euclidean, absolute = zip(*parts, strict=True)
+    return np.vstack(euclidean), np.vstack(absolute)
+
+
+def rows_of_strip(centres: Array, most: int) -> int:
+    """Rows whose distances to all centres (m, D) are computed between two looks at the clock."""
+    return int(np.clip(STRIP_ENTRIES // max(centres.size, 1), 1, most))
 
 
 def refined_penalty(bags: Bags, member: int, problem: "Ridge", penalty: float, run: Run) -> float:
@@ -240,11 +270,19 @@ class Ridge(ABC):
 class DualRidge(Ridge):
     """Every row that the group is fitted on is a centre: (K + s·diag(1/w))a = y."""
 
-    def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps, team: Team) -> None:
+    def __init__(
+        self,
+        bags: Bags,
+        group: tuple[int, ...],
+        bumps: Bumps,
+        team: Team,
+        deadline: float = np.inf,
+    ) -> None:
         super().__init__(bags, bumps)
         self.seen = bags.seen[group]
         self.X = bags.x[:, :-1]
-        self.K = bumps_among(bumps, self.X[self.seen], team, bags.sizes.kernel_strip_rows)
+        strip_rows = bags.sizes.kernel_strip_rows
+        self.K = bumps_among(bumps, self.X[self.seen], team, strip_rows, deadline)
 
     def _fit(self, member: int, penalty: float) -> MemberFit:
         bags = self.bags
@@ -263,7 +301,14 @@ class DualRidge(Ridge):
 class PrimalRidge(Ridge):
     """Few centres and many rows: (KᵀWK + s·M)C = KᵀWy, M the bumps among the centres."""
 
-    def __init__(self, bags: Bags, group: tuple[int, ...], bumps: Bumps, team: Team) -> None:
+    def __init__(
+        self,
+        bags: Bags,
+        group: tuple[int, ...],
+        bumps: Bumps,
+        team: Team,
+        deadline: float = np.inf,
+    ) -> None:
         super().__init__(bags, bumps)
         m = bumps.width
         d = bags.y.shape[1]
@@ -272,14 +317,15 @@ class PrimalRidge(Ridge):
         self.parts = {k: bags.fitted[k] if shared else (0,) for k in group}
         sums = [np.r_[fold] for fold in bags.folds] if shared else [bags.training(group[0])]
         strip_rows = bags.sizes.kernel_strip_rows
-        batch_rows = bags.sizes.batch_rows
-        self.M = bumps_among(bumps, bumps.centres, team, strip_rows).astype(float)
+        batch_rows = rows_of_strip(bumps.centres, bags.sizes.batch_rows)
+        self.M = bumps_among(bumps, bumps.centres, team, strip_rows, deadline).astype(float)
         self.ff = [np.zeros((m, m), order="F") for _ in sums]
         self.fr = [np.zeros((m, d + 1)) for _ in sums]
         y1 = np.hstack([bags.y, np.ones((len(bags.y), 1))])
 
         def add_rows(k: int) -> None:
             for i in range(0, len(sums[k]), batch_rows):
+                check_clock(deadline)
                 s = sums[k][i : i + batch_rows]
                 root = np.sqrt(bags.w[s])[:, None]
                 # In double precision: the condition of a Gram matrix is that of the kernel squared.
@@ -334,14 +380,18 @@ def runs_of(rows: Indices) -> list[slice]:
     return [slice(int(rows[a]), int(rows[b - 1]) + 1) for a, b in zip(starts, stops, strict=True)]
 
 
-def bumps_among(bumps: Bumps, X: Array, team: Team, strip_rows: int) -> Array:
-    """The symmetric matrix of bumps between rows X, ``strip_rows`` rows at a time.
+def bumps_among(
+    bumps: Bumps, X: Array, team: Team, strip_rows: int, deadline: float = np.inf
+) -> Array:
+    """The symmetric matrix of bumps between rows X, at most ``strip_rows`` rows at a time.
 
     Each strip is computed up to the diagonal and mirrored.
     """
     K = np.empty((len(X), len(X)), np.float32)
+    strip_rows = rows_of_strip(X, strip_rows)
 
     def fill(i: int) -> None:
+        check_clock(deadline)
         end = i + strip_rows
         strip = bumps.between(X[i:end], X[:end])
         K[i:end, :end] = strip

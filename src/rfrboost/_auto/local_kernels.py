@@ -21,6 +21,7 @@ from rfrboost._auto.members import Run
 from rfrboost._model.bumps import Bumps
 from rfrboost._model.leaves import Leaf, LocalSums, Splits, grow
 from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._typing import Array, Indices
 
 # Under a time limit the most rows of a leaf are divided by the first of these numbers with which
@@ -50,7 +51,10 @@ def fit_local_kernels(
     most_rows = most if isinf(run.deadline) else affordable_rows(bags, L, rng, run)
     if most_rows is None:
         return None
-    splits, parts = leaves_of(bags, L, most_rows, rng)
+    try:
+        splits, parts = leaves_of(bags, L, most_rows, rng, run.deadline)
+    except OutOfTimeError:
+        return None
     if splits.n_leaves == 1:
         return fit_kernel(bags, metrics, rng, run)
     present = [i for i, rows in enumerate(parts) if len(rows)]
@@ -79,7 +83,9 @@ def fit_local_kernels(
     return KernelFit((layer,), held_out[bags.held_out])
 
 
-def leaves_of(bags: Bags, L: Array, most_rows: int, rng: Generator) -> tuple[Splits, list[Indices]]:
+def leaves_of(
+    bags: Bags, L: Array, most_rows: int, rng: Generator, deadline: float = np.inf
+) -> tuple[Splits, list[Indices]]:
     """A tree with leaves of at most ``most_rows`` rows, and the rows of each leaf.
 
     Settings are chosen in each leaf by its held-out rows. Leaves are therefore made larger, in the
@@ -91,7 +97,7 @@ def leaves_of(bags: Bags, L: Array, most_rows: int, rng: Generator) -> tuple[Spl
     members = [rows(k) for k in bags.members for rows in (bags.holding, bags.training)]
     needed = [rows for rows in members if len(rows)]
     while True:
-        splits = grow(X[seen], L, most_rows, rng)
+        splits = grow(X[seen], L, most_rows, rng, deadline)
         where = splits(X)
         parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
         counts = [np.bincount(where[rows], minlength=len(parts)) for rows in needed]

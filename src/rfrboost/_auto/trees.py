@@ -30,7 +30,7 @@ from rfrboost._model.losses import Loss
 from rfrboost._model.trees import Trees
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.threads import OutOfTimeError
+from rfrboost._numerics.threads import OutOfTimeError, check_clock
 from rfrboost._paper.stopping import Stopping
 from rfrboost._typing import Array, Indices
 
@@ -173,8 +173,7 @@ def binned_rows(bags: Bags, deadline: float = np.inf) -> Binned:
     borders = []
     bins = np.empty((X.shape[1], len(X)), np.uint8)
     for j, column in enumerate(X.T):
-        if perf_counter() >= deadline:
-            raise OutOfTimeError
+        check_clock(deadline)
         borders.append(borders_between(column[fitted]))
         bins[j] = np.searchsorted(borders[j], column, side="left")
     return Binned(bins, tuple(borders), np.array([len(own) + 1 for own in borders]))

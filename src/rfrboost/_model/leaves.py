@@ -21,6 +21,7 @@ from rfrboost._model.metric import DENSE_COLUMNS
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product, stretched
 from rfrboost._numerics.sizes import BATCH_ROWS
+from rfrboost._numerics.threads import check_clock
 from rfrboost._typing import Array, Indices
 
 # The most rows of a node from which the direction of largest spread is computed; with more than
@@ -56,10 +57,11 @@ class Splits:
         return node - len(self.thresholds)
 
 
-def grow(X: Array, L: Array, most: int, rng: Generator) -> Splits:
+def grow(X: Array, L: Array, most: int, rng: Generator, deadline: float = np.inf) -> Splits:
     """Splits of X into leaves of at most ``most`` rows; spread is measured in the metric L.
 
-    Equal rows stay in one leaf, even if there are more of them than ``most``.
+    Equal rows stay in one leaf, even if there are more of them than ``most``. Raises
+    :class:`OutOfTimeError` at the first split after the deadline.
     """
     n_nodes = 2 ** max(int(np.ceil(np.log2(len(X) / most))), 0) - 1
     spread_rows = SPREAD_ROWS if X.shape[1] <= DENSE_COLUMNS else DENSE_COLUMNS
@@ -67,6 +69,7 @@ def grow(X: Array, L: Array, most: int, rng: Generator) -> Splits:
     thresholds = np.zeros(n_nodes)
     parts = [np.arange(len(X))]
     for i in range(n_nodes):
+        check_clock(deadline)
         rows = parts[i]
         directions[i] = widest(X[rows[rng.permutation(len(rows))[:spread_rows]]], L)
         along = product(X[rows], directions[i][:, None])[:, 0]

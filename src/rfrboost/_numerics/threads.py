@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from threading import RLock
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ Team = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 class OutOfTimeError(Exception):
     """The time limit of a fit passes before what was begun can be completed."""
+
+
+def check_clock(deadline: float) -> None:
+    """Raise :class:`OutOfTimeError` after the deadline, a reading of ``time.perf_counter``."""
+    if perf_counter() >= deadline:
+        raise OutOfTimeError
 
 
 # Just below 32 MB, the largest freed block that glibc counts.

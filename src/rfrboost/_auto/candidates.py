@@ -19,7 +19,7 @@ from rfrboost._model.bumps import Bumps
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.leaves import LocalSums
 from rfrboost._model.network import Layer, LayerFeatures, LowRankStep, Network
-from rfrboost._model.trees import Trees
+from rfrboost._model.trees import Trees, leaf_numbers
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
 from rfrboost._typing import Array, Indices, Mask
@@ -126,7 +126,9 @@ class SingleTrees:
         )
 
     def values(self, x: Array) -> Array:
-        leaves = self.trees.leaves(x)
+        columns, thresholds, which = self.trees.questions
+        answers = (x.T[columns] > thresholds[:, None]).view(np.uint8)
+        leaves = leaf_numbers(answers, which)
         found: Array = self.trees.values[0, np.arange(self.size)[:, None], leaves, 0]
         return np.asfortranarray(found.T, np.float32)
 

@@ -147,7 +147,7 @@ class DaskModel(NetworkEstimator):
         check_collections(self, X, y, sample_weight)
         request = self._request()
         client = self.client
-        with answering(client):
+        with answering(client), request.progress or nullcontext():
             self._fitted = fit_partitions(request, Cluster(client), X, y, sample_weight)
         return self
 

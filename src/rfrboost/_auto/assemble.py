@@ -11,7 +11,7 @@ columns of its own members, and the head is the mean over members. Members that 
 rows (``Bags.kept``) are left out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -66,14 +66,20 @@ class Families:
 
 
 def assemble(
-    bags: Bags, mean: Array, loss: Loss, families: Families, deadline: float = np.inf
+    bags: Bags,
+    mean: Array,
+    loss: Loss,
+    families: Families,
+    deadline: float = np.inf,
+    score: Callable[[Array], float] | None = None,
 ) -> tuple[Network, Array]:
     """The weighted families as one network, and its raw predictions for held-out rows (n, d).
 
     ``mean`` are the means of the columns of X, which the rows of ``bags`` are without. After the
-    ``deadline``, a reading of ``time.perf_counter``, weights are taken as they are.
+    ``deadline``, a reading of ``time.perf_counter``, weights are taken as they are. ``score`` says
+    how good predictions for held-out rows are, if not by their loss.
     """
-    v, b, combined = family_weights(bags, loss, families, deadline)
+    v, b, combined = family_weights(bags, loss, families, deadline, score)
     return network_of(families, v, b, mean, bags.kept), combined
 
 
@@ -86,6 +92,7 @@ def assemble_sampled(
     families: Families,
     team: Team,
     deadline: float = np.inf,
+    score: Callable[[Array], float] | None = None,
 ) -> tuple[Network, Array]:
     """As :func:`assemble`, where all but the kernel family were fitted on a ``sample`` of the rows.
 
@@ -98,7 +105,7 @@ def assemble_sampled(
         places = np.searchsorted(bags.held_out, rows[sample.held_out])
         sampled = replace(families.kernel, out_of_fold=families.kernel.out_of_fold[places])
         own = replace(families, kernel=sampled)
-    v, b, combined = family_weights(sample, loss, own, deadline)
+    v, b, combined = family_weights(sample, loss, own, deadline, score)
     raw = np.full((len(bags.y), len(b)), np.nan)
     of_kernel = np.zeros(raw.shape)
     if families.kernel is not None:
@@ -160,19 +167,48 @@ def network_of(
 
 
 def family_weights(
-    bags: Bags, loss: Loss, families: Families, deadline: float = np.inf
+    bags: Bags,
+    loss: Loss,
+    families: Families,
+    deadline: float = np.inf,
+    score: Callable[[Array], float] | None = None,
 ) -> tuple[Array, Array, Array]:
-    """The weights v of all families, the intercept b, and the weighted out-of-fold predictions."""
+    """The weights v of all families, the intercept b, and the weighted out-of-fold predictions.
+
+    Weights minimise the loss. A ``score`` chooses among those of all families, of all but one, and
+    of one alone (:func:`subsets`): few enough for held-out rows to choose from.
+    """
     fits = [families.linear, *families.boosted]
     others = [fit for fit in (families.kernel, families.trees) if fit is not None]
     raw = np.stack([fit.out_of_fold for fit in (*fits, *others)])
     y = bags.y[bags.held_out]
     w = bags.w[bags.held_out]
     same_members = bags.kept == bags.members
-    v, b = stack(list(raw), y, w, loss, deadline) if same_members else mixture(raw, y, w, loss)
-    combined = np.einsum("f,fnd->nd", v, raw) + b
-    shift = loss.shift(combined, y, w)
-    return v, b + shift, combined + shift
+
+    def weighted(some: list[int]) -> tuple[Array, Array, Array]:
+        own = raw[some]
+        v = np.zeros(len(raw))
+        v[some], b = (
+            stack(list(own), y, w, loss, deadline) if same_members else mixture(own, y, w, loss)
+        )
+        combined = np.einsum("f,fnd->nd", v, raw) + b
+        shift = loss.shift(combined, y, w)
+        return v, b + shift, combined + shift
+
+    if score is None:
+        return weighted(list(range(len(raw))))
+    return max(map(weighted, subsets(len(raw), deadline)), key=lambda found: score(found[2]))
+
+
+def subsets(n_families: int, deadline: float) -> Iterator[list[int]]:
+    """All families, all but one of them, and one alone; only the first after the deadline."""
+    everyone = list(range(n_families))
+    yield everyone
+    fewer = [[k for k in everyone if k != left_out] for left_out in everyone]
+    alone = [[k] for k in everyone if n_families > 2]
+    for some in fewer + alone:
+        if some and perf_counter() < deadline:
+            yield some
 
 
 def stack(

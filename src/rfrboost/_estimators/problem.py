@@ -47,6 +47,7 @@ from rfrboost._estimators.fitted import (
 )
 from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
 from rfrboost._estimators.parameters import Parameters
+from rfrboost._estimators.progress import Progress
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
@@ -95,6 +96,7 @@ class Request:
     #: when the fit has to end, a reading of ``time.perf_counter``; infinite without a time limit
     deadline: float
     groups: Any = None
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ leaves the estimator as it was.
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import default_rng
 from sklearn.utils import check_random_state
 
-from rfrboost._auto.fit import fit_auto, part_of_time
+from rfrboost._auto.fit import Score, fit_auto, part_of_time, phases
 from rfrboost._auto.importances import importances
 from rfrboost._blocks.open import least_weight, open_blocks
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
@@ -35,6 +35,7 @@ from rfrboost._estimators.parameters import (
     ENSEMBLE,
     FEWEST_ROWS,
     SINGLE,
+    Parameters,
     check_effects,
     plan_for,
     recipe_for,
@@ -42,12 +43,13 @@ from rfrboost._estimators.parameters import (
 )
 from rfrboost._estimators.problem import (
     ENCODING_SEED,
+    Arrays,
     Problem,
     Request,
     problem_of_arrays,
 )
-from rfrboost._estimators.progress import Progress
-from rfrboost._model.history import LayerRecord, Watch
+from rfrboost._estimators.progress import IMPORTANCES, READING
+from rfrboost._model.history import LayerRecord
 from rfrboost._model.network import homogeneous
 from rfrboost._numerics.arrays import spacing
 from rfrboost._numerics.threads import OutOfTimeError
@@ -194,7 +196,7 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
     scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history = [] if problem.resumed is None else former_history(request)
-    watch = watcher(request, problem, history, recipe.n_layers)
+    watch = Watcher(request, problem, history, recipe.n_layers)
     network = boost(problem.chunks, recipe, problem.resumed, watch)
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
 
@@ -210,8 +212,12 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
-    watch = watcher(request, problem, [], plan.n_layers, ensemble=True)
-    sources = problem.inputs.sources(arrays.X.shape[1])
+    if parameters.scoring is not None:
+        plan = replace(plan, score=score_of_rows(parameters.scoring, problem, arrays))
+    snapshot = None if parameters.snapshot is None else snapshot_of(parameters, arrays, seed)
+    watch = Watcher(request, problem, [], ensemble=True)
+    if request.progress is not None:
+        request.progress.plan({READING: 0.02, **phases(plan), IMPORTANCES: 0.15})
     some = slice(None)
     if len(arrays.y) > request.sizes.sampled_rows:
         some = slice(None, None, spacing(len(arrays.y), request.sizes.sampled_rows))
@@ -227,6 +233,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         plan,
         watch,
         request.deadline,
+        snapshot,
     )
     # The layers kept under the best penalty of each boosted family; layers tried later are left
     # out.
@@ -242,15 +249,59 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         arrays.w,
         arrays.present,
     )
+    if plan.score is not None and fit.out_of_fold is not None:
+        known = np.flatnonzero(np.isfinite(fit.out_of_fold).all(axis=1))
+        fitted = replace(fitted, oof_score=plan.score(fit.out_of_fold[known], known))
+    watch.begin(IMPORTANCES)
     weights = None if arrays.w is None else arrays.w[some]
+    fitted = with_importances(fitted, seen, weights, strata, request.deadline)
+    if snapshot is not None:
+        snapshot.remove()
+    return fitted
+
+
+def with_importances(
+    fitted: Fitted, X: Array, w: Array | None, strata: bool, deadline: float
+) -> Fitted:
+    """The model with the shares of its columns at rows X, if there is time for them."""
+    sources = fitted.inputs.sources(X.shape[1])
     try:
-        shares = importances(
-            fit.network, loss.predict, seen, weights, sources, strata, request.deadline
-        )
+        shares = importances(fitted.network, fitted.loss.predict, X, w, sources, strata, deadline)
     except OutOfTimeError:
         return fitted
-    unused = problem.inputs.n_columns - len(shares)
+    unused = fitted.inputs.n_columns - len(shares)
     return replace(fitted, importances=np.pad(shares, (0, unused)))
+
+
+# Parameters that do not change the model; callbacks may, and are taken to be the same.
+WITHOUT_EFFECT = ("snapshot", "callbacks", "verbose", "n_jobs")
+# Parameters that are known in other ways: by weights, by splits, and by a name.
+KNOWN_OTHERWISE = ("class_weight", "cv", "scoring")
+
+
+def snapshot_of(parameters: Parameters, arrays: Arrays, seed: int) -> Any:
+    """The file that families are kept in, if its snapshot is one of this fit."""
+    from rfrboost._files.snapshot import SnapshotFile, key_of
+
+    validation = (None,) if arrays.validation is None else arrays.validation
+    splits = (None,) if arrays.splits is None else (arrays.splits.fitted, arrays.splits.held)
+    names = {own.name for own in fields(parameters)} - {*WITHOUT_EFFECT, *KNOWN_OTHERWISE}
+    settings = [f"{name}={getattr(parameters, name)!r}" for name in sorted(names)]
+    # The address of a function, which its repr has, is another in every process.
+    settings.append(f"scoring={getattr(parameters.scoring, '__qualname__', parameters.scoring)!r}")
+    key = key_of((arrays.X, arrays.y, arrays.w, *validation, *splits), [*settings, str(seed)])
+    return SnapshotFile(parameters.snapshot, key)
+
+
+def score_of_rows(scoring: Any, problem: Problem, arrays: Arrays) -> Score:
+    """What ``scoring`` says of raw predictions for some rows; validation rows come last."""
+    from rfrboost._estimators.scoring import score_for
+
+    Y, w = arrays.y, arrays.w
+    if arrays.validation is not None:
+        Y = np.vstack([Y, arrays.validation[1]])
+        w = None if w is None else np.r_[w / w.mean(), np.ones(len(arrays.validation[1]))]
+    return score_for(scoring, problem.loss, problem.targets, Y, w)
 
 
 def seed_for(request: Request, problem: Problem) -> int:
@@ -265,28 +316,48 @@ def former_history(request: Request) -> list[dict[str, float]]:
     return [] if request.former is None else list(request.former.history)
 
 
-def watcher(
-    request: Request,
-    problem: Problem,
-    history: list[dict[str, float]],
-    n_layers: int,
-    ensemble: bool = False,
-) -> Watch:
-    """A function that appends a layer's record to ``history``, and prints it if ``verbose``.
+# What a callback returns to end the layers of the family at hand, and not the fit.
+END_FAMILY = "family"
 
-    A fit calls it after each layer; the ensemble calls it after each round, with the record of the
-    best penalty's layer.
+
+class Watcher:
+    """Appends a layer's record to ``history``, shows it if ``verbose``, and asks the callbacks.
+
+    A fit tells it of each layer; the ensemble tells it of each round, with the record of the best
+    penalty's layer. ``n_layers`` is their number, if nothing but callbacks ends them earlier.
     """
-    verbose = request.parameters.verbose
-    progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
 
-    def record_layer(record: LayerRecord) -> None:
-        record = in_units_of_y(record, problem, ensemble)
-        history.append(asdict(record))
-        if progress is not None:
-            progress(record)
+    def __init__(
+        self,
+        request: Request,
+        problem: Problem,
+        history: list[dict[str, float]],
+        n_layers: int | None = None,
+        ensemble: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.history = history
+        self.ensemble = ensemble
+        self.callbacks = tuple(request.parameters.callbacks or ())
+        self.progress = request.progress
+        self.n_layers = n_layers
+        self.ended = False
 
-    return record_layer
+    def begin(self, phase: str) -> None:
+        """Take note that a phase begins."""
+        if self.progress is not None:
+            self.progress.begin(phase)
+
+    def layer(self, record: LayerRecord) -> bool:
+        """Take the record of a layer; whether another one may follow."""
+        record = in_units_of_y(record, self.problem, self.ensemble)
+        self.history.append(asdict(record))
+        if self.progress is not None:
+            self.progress.layer(record, self.n_layers)
+        # Each has a copy of its own, which it may change.
+        answers = [callback(asdict(record)) for callback in self.callbacks]
+        self.ended = any(isinstance(a, bool | np.bool_) and bool(a) for a in answers)
+        return not self.ended and END_FAMILY not in [a for a in answers if isinstance(a, str)]
 
 
 def in_units_of_y(record: LayerRecord, problem: Problem, ensemble: bool) -> LayerRecord:

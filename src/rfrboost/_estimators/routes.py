@@ -163,8 +163,8 @@ def fit_outside_memory(request: Request, outside: Outside) -> Fitted:
     refuse_class_weight(parameters)
     if w is not None and not w.any():
         raise ValueError(
-            f"Every row of the sample that columns are encoded by, {len(y):,} evenly spaced rows of "
-            f"{look.n_rows:,}, is of weight zero: leave out rows of no weight, or shuffle them."
+            f"Every row of the sample that columns are encoded by, {len(y):,} evenly spaced rows "
+            f"of {look.n_rows:,}, is of weight zero: leave out rows of no weight, or shuffle them."
         )
     encoder: Encoder | None = None
     encoded: Array | None = None

@@ -24,6 +24,8 @@ OTHER = {
     "n_bags": 3,
     "categorical_features": [0],
     "max_seconds": 60.0,
+    "scoring": "accuracy",
+    "snapshot": "families.rfrboost",
     "strategy": "greedy",
     "step_matrix": "scalar",
     "initial": "swim",

@@ -122,14 +122,7 @@ BOOSTED = Record({"maps": ListOf(FEATURE_MAP), "of_penalties": ListOf(Record(OF_
 KERNEL = Record(
     {"maps": ListOf(FEATURE_MAP), "layers": ListOf(Record(MOVES)), "out_of_fold": Ordered(2)}
 )
-TREES = Record(
-    {
-        "features": FEATURE_MAP,
-        "constants": Ordered(2),
-        "out_of_fold": Ordered(2),
-        "records": Records(),
-    }
-)
+TREES = Record({"members": ListOf(FEATURE_MAP), "out_of_fold": Ordered(2), "records": Records()})
 #: a family by the name of its class; None is one that was tried and is not part of the model
 FAMILIES: dict[str, Record] = {"boosted": BOOSTED, "kernel": KERNEL, "trees": TREES}
 

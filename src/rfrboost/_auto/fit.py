@@ -7,8 +7,8 @@ regressions on bumps around the training rows in that metric. *Tree* members are
 trees, for steps and interactions. All families are weighted by their
 out-of-fold predictions and become one network (:mod:`rfrboost._auto.assemble`).
 
-X is (n, D), y (n, k), and w (n,) or None. Everything is held in memory: row blocks of more than
-50,000 rows are fitted as a single network instead (:mod:`rfrboost._paper.boost`).
+x is (n, D+1), y (n, k), and w (n,) or None. Nothing but x is as large as the table: it is in memory
+or mapped to a temporary file, and neither copied nor computed anew.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
-from rfrboost._auto.assemble import Families, assemble
+from rfrboost._auto.assemble import Families, assemble, assemble_sampled
 from rfrboost._auto.bags import Bags, Splits, bag, bag_apart, bag_split
 from rfrboost._auto.conformal import HeldOut
 from rfrboost._auto.kernel import KernelFit, every_row_a_centre, fit_kernel
@@ -33,7 +33,7 @@ from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network, centered
 from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.arrays import coarse
-from rfrboost._numerics.sizes import SIZES, Sizes
+from rfrboost._numerics.sizes import BATCH_ROWS, SIZES, Sizes
 from rfrboost._numerics.threads import keep_freed_memory, team
 from rfrboost._typing import Array, Indices
 
@@ -111,7 +111,7 @@ class AutoFit:
 
 
 def fit_auto(
-    X: Array,
+    x: Array,
     y: Array,
     w: Array | None,
     validation: tuple[Array, Array] | None,
@@ -123,6 +123,7 @@ def fit_auto(
 ) -> AutoFit:
     """Fit all families of a plan and combine them into one network.
 
+    ``x`` (n, D+1) are the rows with a last column of ones; they are centred and sorted in place.
     ``watch`` is told of each boosted layer, and may end the fit. If ``validation`` rows (X, y) are
     given there is one member, which is fitted on all of X and holds them out. If ``splits`` are
     given, they say what each member is fitted on and holds out. ``deadline`` is when the fit has to
@@ -131,8 +132,7 @@ def fit_auto(
     """
     keep_freed_memory()
     rng = default_rng(SeedSequence(plan.seed))
-    mean = coarse(np.average(X, axis=0, weights=w), np.ptp(X, axis=0))
-    x = centered(X, mean)
+    mean = center(x, w)
     if validation is not None:
         held = (centered(validation[0], mean), validation[1])
         bags = bag_apart(x, y, w, held, rng, plan.sizes)
@@ -148,12 +148,19 @@ def fit_auto(
             within_group=map if several else threads,
             deadline=part_of_time(FAMILIES_SHARE, deadline),
             watch=watch,
-            score=score_of_bags(plan.score, bags),
             snapshot=snapshot,
         )
-        families, records = fit_families(bags, plan, rng, run)
+        rows = sampled_rows(bags)
+        sample = bags if rows is None else bags.restricted(rows)
+        run = replace(run, score=score_of_sample(plan.score, bags, sample, rows))
+        families, records = fit_families(bags, sample, plan, rng, run)
         watch.begin(WEIGHTS)
-        network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline, run.score)
+        if rows is None:
+            network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline, run.score)
+        else:
+            network, held_out_raw = assemble_sampled(
+                bags, sample, rows, mean, plan.loss, families, threads, deadline, run.score
+            )
     raw = np.full((len(bags.y), held_out_raw.shape[1]), np.nan)
     raw[bags.held_out] = held_out_raw
     return AutoFit(
@@ -164,23 +171,59 @@ def fit_auto(
     )
 
 
-def score_of_bags(score: Score | None, bags: Bags) -> Callable[[Array], float] | None:
-    """The score of predictions for the held-out rows of bags, in the order that these have."""
+def score_of_sample(
+    score: Score | None, bags: Bags, sample: Bags, rows: Indices | None
+) -> Callable[[Array], float] | None:
+    """The score of predictions for the held-out rows of a ``sample``, in their order.
+
+    ``rows`` are its rows among those of ``bags``; None stands for all.
+    """
     if score is None:
         return None
-    rows = np.argsort(bags.origin)[bags.held_out]
-    return lambda raw: score(raw, rows)
+    held_out = sample.held_out if rows is None else rows[sample.held_out]
+    origin = np.argsort(bags.origin)[held_out]
+    return lambda raw: score(raw, origin)
+
+
+def sampled_rows(bags: Bags) -> Indices | None:
+    """The rows that all families but the kernel members are fitted on, if these are not all.
+
+    Kernel members learn from every row how the target behaves around it, leaf by leaf. What the
+    others learn is the same everywhere, and known from ``Sizes.boosted_rows`` rows. Rows of bags
+    lie in random order within folds and classes, so that evenly spaced ones are a fair sample.
+    """
+    n, most = len(bags.y), bags.sizes.boosted_rows
+    if n <= most or len(bags.groups) > 1:
+        return None
+    rows = np.arange(most) * n // most
+    counts = np.diff(np.searchsorted(rows, [0, *(fold.stop for fold in bags.folds)]))
+    return rows if counts.min() >= bags.sizes.leaf_held_out_rows else None
+
+
+def center(x: Array, w: Array | None) -> Array:
+    """Subtract the weighted mean of each column from rows (x, 1), in place; return these means."""
+    X = x[:, :-1]
+    total = np.zeros(X.shape[1])
+    for begin in range(0, len(X), BATCH_ROWS):
+        s = slice(begin, begin + BATCH_ROWS)
+        total += X[s].sum(axis=0) if w is None else w[s] @ X[s]
+    weight = len(X) if w is None else w.sum()
+    mean = coarse(total / weight, np.ptp(X, axis=0))
+    X -= mean
+    return mean
 
 
 def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:
     """The held-out rows that tell how wrong a member is, with predictions ``raw`` (n, d).
 
     They are the rows it holds out; a row that several members hold out counts in part for each.
-    For a member that is fitted on all rows they are the rows that the others hold out.
+    For a member that is fitted on all rows they are the rows that the others hold out. Rows without
+    a prediction are left out.
     """
     rows = bags.holding(member)
     if not len(rows):
-        return HeldOut(raw[bags.held_out], bags.y[bags.held_out], bags.w[bags.held_out])
+        rows = bags.held_out[np.isfinite(raw[bags.held_out]).all(axis=1)]
+        return HeldOut(raw[rows], bags.y[rows], bags.w[rows])
     holders = bags.holders()
     times = np.concatenate(
         [
@@ -188,39 +231,44 @@ def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:
             for k in bags.held[member]
         ]
     )
+    known = np.isfinite(raw[rows]).all(axis=1)
+    rows, times = rows[known], times[known]
     return HeldOut(raw[rows], bags.y[rows], bags.w[rows] / times)
 
 
 def fit_families(
-    bags: Bags, plan: Plan, rng: Generator, run: Run
+    bags: Bags, sample: Bags, plan: Plan, rng: Generator, run: Run
 ) -> tuple[Families, tuple[LayerRecord, ...]]:
     """Fit one family after the other, and return them with the records of their layers.
 
+    Kernel members are fitted on all rows, the others on those of the ``sample``, which may be all.
     The linear family is always fitted; time and ``run.watch`` decide about the rest.
     """
     loss = plan.loss
     bumps = plan.bumps and loss.least_squares
     share = BOOSTING_SHARE if bumps else 1.0
-    starts = [loss.start(bags.y[rows], bags.w[rows]) for rows in map(bags.training, bags.members)]
+    starts = [
+        loss.start(sample.y[rows], sample.w[rows]) for rows in map(sample.training, sample.members)
+    ]
     constants = np.stack(starts)
-    start = np.tile(constants, (len(bags.y), 1, 1))
+    start = np.tile(constants, (len(sample.y), 1, 1))
     begin(run, LINEAR)
-    linear, start = fit_linear(bags, start, loss, plan.linear_penalties, run)
+    linear, start = fit_linear(sample, start, loss, plan.linear_penalties, run)
     boosting = replace(run, deadline=part_of_time(share, run.deadline))
     growing = replace(run, deadline=part_of_time(TREES_SHARE, run.deadline))
     # Linear members draw nothing. Their streams stay theirs, so that those of others are the same
     # as ever.
-    rng.spawn(len(bags.groups))
+    rng.spawn(len(sample.groups))
     trees: TreesFit | None = None
     if plan.trees:
         growing = growing if plan.samplers or bumps else run
-        grow = partial(fit_trees, bags, constants, loss, plan.n_layers, rng, growing)
+        grow = partial(fit_trees, sample, constants, loss, plan.n_layers, rng, growing)
         trees = kept_or_fitted(TREES, grow, rng, run)
     by_sampler: list[list[Boosted]] = []
     for k, (first, sampler) in enumerate(zip(plan.first_samplers, plan.samplers, strict=True)):
         if perf_counter() < boosting.deadline and not has_ended(run):
-            settings = boosting_settings(bags, plan, first, sampler)
-            boost = partial(boost_members, bags, start, loss, settings, rng, boosting)
+            settings = boosting_settings(sample, plan, first, sampler)
+            boost = partial(boost_members, sample, start, loss, settings, rng, boosting)
             by_sampler.append(kept_or_fitted(boosted_phase(k), boost, rng, run))
     kernel: KernelFit | None = None
     if bumps and perf_counter() < run.deadline and not has_ended(run):

@@ -8,9 +8,6 @@ The routes:
     ``n_layers="auto"``: members of several families, chosen by cross-validation. Fewer than
     ``FEWEST_ROWS`` rows are too few to hold any out; they get a single network with the defaults
     of that column.
-``large``
-    ``n_layers="auto"`` and more than 50,000 rows that are not in memory (row blocks, Dask): one
-    network in the learned metric that held-out rows stop.
 
 ``DEFAULTS`` is the only table of what "auto" stands for and of which parameters have no effect
 in a route, where they are refused; the documentation shows it. :func:`recipe_for` and
@@ -102,8 +99,7 @@ def is_auto(value: object) -> bool:
 
 SINGLE = "single"
 ENSEMBLE = "ensemble"
-LARGE = "large"
-ROUTES = (SINGLE, ENSEMBLE, LARGE)
+ROUTES = (SINGLE, ENSEMBLE)
 
 # Fewer rows than this are too few to hold any out.
 FEWEST_ROWS = 50
@@ -157,47 +153,42 @@ NO_EFFECT = NoEffect()
 # - Feature scales: regression wants straighter neurons (0.5), but not in the first layers: straight
 #   ones cannot see inputs that matter only together, and where no layer helps, a fit would end
 #   before it knew of them.
-# - Penalties of large fits are small, because noise averages out over many rows; still smaller ones
-#   stop earlier where targets are noisy.
 # - The linear members' penalties go from almost none to nearly a constant.
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "n_layers": {SINGLE: 6, ENSEMBLE: 40, LARGE: 40},
-    "features": {SINGLE: "swim", ENSEMBLE: FAMILIES, LARGE: "swim"},
-    "n_features": {SINGLE: (512, 512), ENSEMBLE: ShareOfRows(64, 512), LARGE: (512, 512)},
+    "n_layers": {SINGLE: 6, ENSEMBLE: 40},
+    "features": {SINGLE: "swim", ENSEMBLE: FAMILIES},
+    "n_features": {SINGLE: (512, 512), ENSEMBLE: ShareOfRows(64, 512)},
     "feature_scale": {
         SINGLE: 0.5,
         ENSEMBLE: ByTask(Scales(0.7, 0.5), Scales(0.7, 0.7)),
-        LARGE: 0.5,
     },
-    "learning_rate": {SINGLE: 0.5, ENSEMBLE: 0.6, LARGE: 0.6},
-    "l2_head": {SINGLE: 1e-3, ENSEMBLE: tuple(10.0 ** np.arange(-5, 1.6, 0.5)), LARGE: 1e-5},
-    "l2_step": {SINGLE: 1e-2, ENSEMBLE: ByTask((1e-3, 1e-6), (1e-2, 1e-4)), LARGE: 1e-4},
-    "metric": {SINGLE: "identity", ENSEMBLE: "agop", LARGE: "agop"},
-    "preprocess": {SINGLE: None, ENSEMBLE: "auto", LARGE: "auto"},
-    "categorical_features": {SINGLE: NO_EFFECT, ENSEMBLE: FROM_DTYPE, LARGE: FROM_DTYPE},
-    "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
-    "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
-    "scoring": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: NO_EFFECT},
-    "snapshot": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: NO_EFFECT},
-    "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "initial": {SINGLE: "identity", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "initial_scale": {SINGLE: None, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "hidden_dim": {SINGLE: None, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "normalize": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "sample_splitting": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "warm_start": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "learning_rate": {SINGLE: 0.5, ENSEMBLE: 0.6},
+    "l2_head": {SINGLE: 1e-3, ENSEMBLE: tuple(10.0 ** np.arange(-5, 1.6, 0.5))},
+    "l2_step": {SINGLE: 1e-2, ENSEMBLE: ByTask((1e-3, 1e-6), (1e-2, 1e-4))},
+    "metric": {SINGLE: "identity", ENSEMBLE: "agop"},
+    "preprocess": {SINGLE: None, ENSEMBLE: "auto"},
+    "categorical_features": {SINGLE: NO_EFFECT, ENSEMBLE: FROM_DTYPE},
+    "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5},
+    "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None},
+    "scoring": {SINGLE: NO_EFFECT, ENSEMBLE: None},
+    "snapshot": {SINGLE: NO_EFFECT, ENSEMBLE: None},
+    "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT},
+    "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT},
+    "initial": {SINGLE: "identity", ENSEMBLE: NO_EFFECT},
+    "initial_scale": {SINGLE: None, ENSEMBLE: NO_EFFECT},
+    "hidden_dim": {SINGLE: None, ENSEMBLE: NO_EFFECT},
+    "normalize": {SINGLE: False, ENSEMBLE: NO_EFFECT},
+    "sample_splitting": {SINGLE: False, ENSEMBLE: NO_EFFECT},
+    "warm_start": {SINGLE: False, ENSEMBLE: NO_EFFECT},
 }
 
 NAMES = {
     SINGLE: "a single network (n_layers a number)",
     ENSEMBLE: "the ensemble (n_layers='auto')",
-    LARGE: "an automatic fit of more than 50,000 rows in blocks or partitions",
 }
 REMEDIES = {
     SINGLE: "Set n_layers='auto'",
     ENSEMBLE: "Set n_layers to a number",
-    LARGE: "Pass arrays in memory, or set n_layers to a number",
 }
 
 

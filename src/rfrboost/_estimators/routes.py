@@ -35,6 +35,7 @@ from rfrboost._estimators.parameters import (
     ENSEMBLE,
     FEWEST_ROWS,
     SINGLE,
+    Parameters,
     check_effects,
     plan_for,
     recipe_for,

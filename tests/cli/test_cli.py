@@ -19,7 +19,7 @@ from rfrboost.cli.request import LossName
 from rfrboost.inspection._report.trial import class_scores
 
 CLI = Path(library.__file__).with_name("cli")
-COMMANDS = ("fit", "predict", "evaluate", "explain", "report", "info", "demo")
+COMMANDS = ("fit", "predict", "evaluate", "explain", "report", "compress", "info", "demo")
 CLASS_SCORES = (
     "accuracy",
     "balanced accuracy",

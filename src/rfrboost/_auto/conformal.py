@@ -95,6 +95,17 @@ def thinned(scores: Array, w: Array, most_scores: int) -> tuple[Array, Array]:
     return np.column_stack(columns), np.full((most_scores, scores.shape[1]), share)
 
 
+def pooled(calibration: Calibration, widened: float) -> Calibration:
+    """The scores of all members as those of one, each multiplied by ``widened``.
+
+    For one model that predicts in place of all members.
+    """
+    scores, weights = (np.concatenate(own) for own in (calibration.scores, calibration.weights))
+    order = np.argsort(scores, axis=0, kind="stable")
+    rising, mass = (np.take_along_axis(own, order, axis=0) for own in (scores, weights))
+    return Calibration((frozen(widened * rising),), (frozen(mass),))
+
+
 def variance(calibration: Calibration) -> Array:
     """The mean square of each output's scores."""
     pairs = zip(calibration.scores, calibration.weights, strict=True)

@@ -148,16 +148,19 @@ def fit_auto(
             within_group=map if several else threads,
             deadline=part_of_time(FAMILIES_SHARE, deadline),
             watch=watch,
+            score=score_of_bags(plan.score, bags, bags.held_out),
             snapshot=snapshot,
         )
         rows = sampled_rows(bags)
-        sample = bags if rows is None else bags.restricted(rows)
-        run = replace(run, score=score_of_sample(plan.score, bags, sample, rows))
-        families, records = fit_families(bags, sample, plan, rng, run)
-        watch.begin(WEIGHTS)
         if rows is None:
+            families, records = fit_families(bags, bags, plan, rng, run)
+            watch.begin(WEIGHTS)
             network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline, run.score)
         else:
+            sample = bags.restricted(rows)
+            run = replace(run, score=score_of_bags(plan.score, bags, rows[sample.held_out]))
+            families, records = fit_families(bags, sample, plan, rng, run)
+            watch.begin(WEIGHTS)
             network, held_out_raw = assemble_sampled(
                 bags, sample, rows, mean, plan.loss, families, threads, deadline, run.score
             )
@@ -169,20 +172,6 @@ def fit_auto(
         rounds=records,
         held_out=tuple(held_by(bags, member, raw) for member in bags.kept),
     )
-
-
-def score_of_sample(
-    score: Score | None, bags: Bags, sample: Bags, rows: Indices | None
-) -> Callable[[Array], float] | None:
-    """The score of predictions for the held-out rows of a ``sample``, in their order.
-
-    ``rows`` are its rows among those of ``bags``; None stands for all.
-    """
-    if score is None:
-        return None
-    held_out = sample.held_out if rows is None else rows[sample.held_out]
-    origin = np.argsort(bags.origin)[held_out]
-    return lambda raw: score(raw, origin)
 
 
 def sampled_rows(bags: Bags) -> Indices | None:
@@ -211,6 +200,16 @@ def center(x: Array, w: Array | None) -> Array:
     mean = coarse(total / weight, np.ptp(X, axis=0))
     X -= mean
     return mean
+
+
+def score_of_bags(
+    score: Score | None, bags: Bags, rows: Indices
+) -> Callable[[Array], float] | None:
+    """The score of predictions for these rows of the bags, in the order that they have there."""
+    if score is None:
+        return None
+    handed_in = np.argsort(bags.origin)[rows]
+    return lambda raw: score(raw, handed_in)
 
 
 def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:

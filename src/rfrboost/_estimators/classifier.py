@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from rfrboost._estimators.base import NetworkEstimator
+from rfrboost._estimators.compress import Compressible
 from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS
 from rfrboost._estimators.fitted import ClassTargets
 from rfrboost._estimators.intervals import check_coverage, class_sets_of
@@ -106,7 +107,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         return labels
 
 
-class RFRBoostClassifier(NetworkClassifier):
+class RFRBoostClassifier(NetworkClassifier, Compressible):
     """Random feature representation boosting for classification.
 
     With its defaults it is an ensemble that needs no tuning, as :class:`RFRBoostRegressor`
@@ -150,7 +151,8 @@ class RFRBoostClassifier(NetworkClassifier):
         Ensemble: out-of-fold probabilities of every training row.
     oof_score_ : float
         Ensemble: the accuracy of the out-of-fold predictions, or their ``scoring``.
-    network_, history_, column_report_, feature_importances_, n_features_in_, feature_names_in_
+    network_, history_, column_report_, feature_importances_, compression_, n_features_in_,
+    feature_names_in_
         As in :class:`RFRBoostRegressor`.
 
     Examples

@@ -389,12 +389,36 @@ def is_table(X: Any) -> bool:
 
 
 @dataclass(frozen=True)
+class Compression:
+    """What ``compress`` kept of a model, and what that costs.
+
+    ``features`` neurons, bumps and trees were kept of ``features_before``. ``error`` is that of the
+    smaller model, ``error_before`` that of the model, by the ``metric``: RMSE in units of y (of
+    several outputs in standard deviations), "log loss", or the model's own "loss". ``measured``
+    says whether on validation rows; else both are estimates.
+    """
+
+    features: int
+    features_before: int
+    metric: str
+    error_before: float
+    error: float
+    measured: bool
+
+    @property
+    def cost(self) -> float:
+        """The share by which the error has grown."""
+        return self.error / self.error_before - 1.0 if self.error_before > 0 else 0.0
+
+
+@dataclass(frozen=True)
 class Fitted:
     """A fitted model, and what its fit has to say about it.
 
-    ``history`` has a record per layer. The last five exist for the ensemble only: held-out scores
-    for intervals and sets, shares of the columns, out-of-fold predictions and their score; and, for
-    a model that was trained on in PyTorch, the held-out loss of every epoch.
+    ``history`` has a record per layer. The others exist for the ensemble only: held-out scores
+    for intervals and sets, shares of the columns, out-of-fold predictions and their score; for a
+    model that was trained on in PyTorch, the held-out loss of every epoch; and for a compressed one
+    what that costs.
     """
 
     network: Network
@@ -408,6 +432,7 @@ class Fitted:
     oof_prediction: Array | None = None
     oof_score: float | None = None
     fine_tuning: list[float] | None = None
+    compression: Compression | None = None
 
     @property
     def width(self) -> int:

@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
 from rfrboost._estimators.base import NetworkEstimator
+from rfrboost._estimators.compress import Compressible
 from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, REGRESSION_CONSTRAINTS
 from rfrboost._estimators.intervals import check_coverage, intervals_of, with_deviation
 from rfrboost._estimators.parameters import is_auto
@@ -77,7 +78,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         return tags
 
 
-class RFRBoostRegressor(NetworkRegressor):
+class RFRBoostRegressor(NetworkRegressor, Compressible):
     """Random feature representation boosting for regression.
 
     With its defaults it needs no tuning. It is an ensemble of linear, boosted, kernel and tree
@@ -220,6 +221,9 @@ class RFRBoostRegressor(NetworkRegressor):
     feature_importances_ : ndarray of shape (n_features_in,)
         Ensemble: each column's share in what shuffling the columns changes in the predictions, at
         training rows (:func:`rfrboost.inspection.importances`).
+    compression_ : Compression
+        Of a model that ``compress`` returned: what it keeps (``features`` of ``features_before``),
+        and by which share its error is larger (``cost``; ``error``, ``error_before``, ``metric``).
     history_ : list of dict
         For every layer: ``layer``; ``loss``, the mean training loss (in an ensemble, the held-out
         loss; ½‖y − ŷ‖² for squared error); ``step_length``, α_t for the normalised gradient

@@ -52,7 +52,6 @@ from rfrboost._estimators.progress import IMPORTANCES, READING
 from rfrboost._model.history import LayerRecord
 from rfrboost._model.network import homogeneous
 from rfrboost._numerics.arrays import spacing
-from rfrboost._numerics.sizes import Sizes
 from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._paper.boost import boost
 from rfrboost._rows.chunks import Chunks
@@ -214,7 +213,11 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     watch = Watcher(request, problem, [], ensemble=True)
     if request.progress is not None:
         request.progress.plan({READING: 0.02, **phases(plan), IMPORTANCES: 0.15})
-    seen, weights = rows_to_shuffle(arrays, request.sizes)
+    some = slice(None)
+    if len(arrays.y) > request.sizes.sampled_rows:
+        some = slice(None, None, spacing(len(arrays.y), request.sizes.sampled_rows))
+    # A copy, because the fit changes the table that X is part of.
+    seen = arrays.X[some] if arrays.table is None else np.array(arrays.X[some])
     x = homogeneous(arrays.X) if arrays.table is None else arrays.table
     fit = fit_auto(
         x,
@@ -245,26 +248,17 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         known = np.flatnonzero(np.isfinite(fit.out_of_fold).all(axis=1))
         fitted = replace(fitted, oof_score=plan.score(fit.out_of_fold[known], known))
     watch.begin(IMPORTANCES)
+    weights = None if arrays.w is None else arrays.w[some]
     fitted = with_importances(fitted, seen, weights, strata, request.deadline)
     if snapshot is not None:
         snapshot.remove()
     return fitted
 
 
-def rows_to_shuffle(arrays: Arrays, sizes: Sizes) -> tuple[Array, Array | None]:
-    """The rows by which importances are measured, all or evenly spaced ones, and their weights."""
-    some = slice(None)
-    if len(arrays.y) > sizes.sampled_rows:
-        some = slice(None, None, spacing(len(arrays.y), sizes.sampled_rows))
-    # A copy, because the fit changes the table that X is part of.
-    seen = arrays.X[some] if arrays.table is None else np.array(arrays.X[some])
-    return seen, None if arrays.w is None else arrays.w[some]
-
-
 def with_importances(
     fitted: Fitted, X: Array, w: Array | None, strata: bool, deadline: float
 ) -> Fitted:
-    """The model with the shares of its columns by some rows, if there is time for them."""
+    """The model with the shares of its columns at rows X, if there is time for them."""
     sources = fitted.inputs.sources(X.shape[1])
     try:
         shares = importances(fitted.network, fitted.loss.predict, X, w, sources, strata, deadline)

@@ -7,6 +7,7 @@ other classes than rfrboost's own.
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator
 
 from rfrboost._estimators.fitted import (
     ClassTargets,
+    Compression,
     Fitted,
     Inputs,
     NumberTargets,
@@ -213,12 +215,26 @@ LAYER_RECORD = Record(
     }
 )
 
+NATURAL = JsonValue("a whole number of 0 or more", lambda v: type(v) is int and v >= 0)
+
+COMPRESSION = Record(
+    {
+        "features": NATURAL,
+        "features_before": NATURAL,
+        "metric": TEXT,
+        "error_before": NUMBER,
+        "error": NUMBER,
+        "measured": FLAG,
+    }
+)
+
 MODEL: dict[str, Schema] = {
     **COLUMNS,
     "encoder": OrNone(ENCODER),
     "network": NETWORK,
     "feature_importances": OrNone(Numbers(1)),
     "calibration": OrNone(CALIBRATION),
+    "compression": OrNone(COMPRESSION),
     "history": ListOf(LAYER_RECORD, list),
     "seed": JsonValue("a seed", lambda v: type(v) is int and 0 <= v < 2**31),
 }
@@ -233,9 +249,17 @@ CLASSIFIER: dict[str, Schema] = {**MODEL, "loss": LOG_LOSS, "classes": Labels()}
 FEATURES: dict[str, Schema] = {**COLUMNS, "mean": Numbers(1), "features": FEATURE_MAP}
 
 
+#: entries that are left out where they are None, so that earlier versions read the file too
+LATER = ("compression",)
+
+
 def written(schemas: Mapping[str, Schema], values: Mapping[str, Any]) -> State:
     """The values of all entries as a state."""
-    return {name: schema.write(values[name], name) for name, schema in schemas.items()}
+    return {
+        name: schema.write(values[name], name)
+        for name, schema in schemas.items()
+        if name not in LATER or values[name] is not None
+    }
 
 
 def entries(schemas: Mapping[str, Schema], state: State) -> dict[str, Any]:
@@ -259,6 +283,7 @@ def write_model(fitted: Fitted) -> State:
         "network": fitted.network,
         "feature_importances": fitted.importances,
         "calibration": fitted.calibration,
+        "compression": None if fitted.compression is None else asdict(fitted.compression),
         "history": fitted.history,
         "seed": fitted.seed,
         "loss": fitted.loss,
@@ -293,10 +318,16 @@ def read_model(state: State, task: str, automatic: bool) -> Fitted:
         seed=values["seed"],
         calibration=values["calibration"],
         importances=values["feature_importances"],
+        compression=read_compression(values["compression"]),
     )
     if not model_fits(fitted, automatic):
         raise ModelFileError("its arrays do not fit together")
     return fitted
+
+
+def read_compression(values: dict[str, Any] | None) -> Compression | None:
+    """What a file says about the compression of its model, if it was compressed."""
+    return None if values is None else Compression(**values)
 
 
 def model_fits(fitted: Fitted, automatic: bool) -> bool:

@@ -57,10 +57,15 @@ def save_estimator(estimator: Estimator, path: str | os.PathLike[str]) -> None:
 
 
 def format_for(estimator: Estimator) -> int:
-    """The oldest format that holds an estimator: in format 1 all outputs have one scale."""
-    if isinstance(estimator, NetworkEstimator) and len(estimator._model().targets.scale.scale) > 1:
-        return NEWER_FORMAT
-    return OLDER_FORMAT
+    """The oldest format that holds an estimator.
+
+    In format 1 all outputs have one scale, and no model is compressed.
+    """
+    if not isinstance(estimator, NetworkEstimator):
+        return OLDER_FORMAT
+    fitted = estimator._model()
+    newer = len(fitted.targets.scale.scale) > 1 or fitted.compression is not None
+    return NEWER_FORMAT if newer else OLDER_FORMAT
 
 
 def to_state(estimator: Estimator) -> dict[str, State]:

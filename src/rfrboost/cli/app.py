@@ -265,6 +265,47 @@ def report(
 
 
 @app.command()
+def compress(
+    model: ModelArgument,
+    table: TableArgument,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
+    tolerance: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Share by which the error may grow (default: 0.01)."),
+    ] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(metavar="NUMBER", min=0, help="Maximum number of features, instead."),
+    ] = None,
+    no_training_rows: Annotated[
+        bool, typer.Option("--no-training-rows", help="Write a model that holds no training rows.")
+    ] = False,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+) -> None:
+    """Make a model smaller and faster, within a tolerance.
+
+    The smaller model imitates the model on the rows of a table, best those that it was fitted on.
+    No target values are needed. What it costs is reported, and written into the file.
+
+    **Examples**
+
+    ```
+    rfrboost compress houses.rfrboost houses.csv --out small.rfrboost
+    rfrboost compress houses.rfrboost houses.csv --size 200 -o small.rfrboost
+    rfrboost compress houses.rfrboost houses.csv --no-training-rows -o private.rfrboost
+    ```
+    """
+    if tolerance is not None and size is not None:
+        raise typer.BadParameter("give it or --size, not both", param_hint="'--tolerance'")
+    if tolerance is not None and not tolerance > 0:
+        raise typer.BadParameter(f"{tolerance} is not above 0", param_hint="'--tolerance'")
+    from rfrboost.cli.compress import compress as run
+
+    run(model, Source(table, separator, decimal), out, tolerance, size, not no_training_rows)
+
+
+@app.command()
 def info(model: ModelArgument) -> None:
     """Print the model, columns, classes and parameters in a model file, without loading its arrays.
 

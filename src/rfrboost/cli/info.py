@@ -95,6 +95,8 @@ def described(model: str) -> dict[str, str]:
         "training rows": training_rows(found["centres"]),
     }
     fitted = found["fitted"]
+    if fitted.get("compression"):
+        lines["compressed"] = compressed(fitted["compression"])
     # Models of older versions have no report.
     for column in ((fitted.get("encoder") or {}).get("report") or [])[:MOST_COLUMNS]:
         lines[f"  {printable(column['name'])}"] = described_column(column)
@@ -110,6 +112,14 @@ def described(model: str) -> dict[str, str]:
 def training_rows(centres: int) -> str:
     """Whether the file holds rows that the model was fitted on."""
     return f"{centres:,} held, as centres of bumps" if centres else "none held"
+
+
+def compressed(record: dict[str, Any]) -> str:
+    """What a smaller model keeps, and what that costs."""
+    kept = f"{record['features']:,} of {record['features_before']:,} features"
+    errors = f"{record['error_before']:.4g} to {record['error']:.4g}"
+    how = "measured on validation rows" if record["measured"] else "estimated"
+    return f"{kept}, {record['metric']} from {errors} ({how})"
 
 
 def columns(model: str) -> str:

@@ -12,7 +12,6 @@ from sklearn.base import clone
 
 import rfrboost
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks
-from rfrboost._numerics.sizes import Sizes
 from rfrboost.callbacks import END_FAMILY, EarlyStopping, LiveCurve, LogRecords
 
 RECORD = {"layer", "loss", "step_length", "gradient_norm", "seconds"}
@@ -95,14 +94,12 @@ def test_a_fit_that_is_told_to_go_on_is_the_same_to_the_bit():
     np.testing.assert_array_equal(plain.predict(X), watched.predict(X))
 
 
-def test_a_large_fit_asks_too():
-    X, y = wavy(600)
-    seen = Remember(True, after=1)
-    model = RFRBoostRegressor(n_features=(16, 16), random_state=0, callbacks=[seen])
-    model._sizes = Sizes(gathered_rows=100)
-    model.fit(RowBlocks([(X, y)]))
-    assert len(seen.records) == 2
-    assert len(model.network_.layers) <= 2
+def test_fits_of_row_blocks_ask_too():
+    X, y = wavy()
+    for make, layers in ((single, 2), (ensemble, 1)):
+        seen = Remember(True, after=layers - 1)
+        make([seen]).fit(RowBlocks([(X[:90], y[:90]), (X[90:], y[90:])]))
+        assert len(seen.records) == layers
 
 
 @pytest.mark.parametrize("make", [single, ensemble])

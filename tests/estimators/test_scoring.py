@@ -14,9 +14,10 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.model_selection import TimeSeriesSplit
+from small_sizes import with_sizes
 
 import rfrboost
-from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks
+from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._numerics.sizes import Sizes
 
 FEW = {"n_bags": 2, "n_features": 16, "l2_step": 1e-3, "random_state": 0}
@@ -102,6 +103,22 @@ def test_validation_rows_and_rows_that_no_member_held_out():
     assert in_time.oof_score_ == pytest.approx(wanted)
 
 
+def test_a_score_of_a_sample_of_many_rows_is_given_the_right_rows():
+    X, y = wavy(600)
+    sampled = Sizes(most_centres=200, leaf_held_out_rows=5, shared_draw_rows=100, boosted_rows=200)
+    seen = []
+
+    def agreement(estimator, rows, y):
+        seen.append(len(rows))
+        return np.corrcoef(estimator.predict(rows), y)[0, 1] if len(seen) > 3 else -1.0
+
+    model = RFRBoostRegressor(**FEW, features=("swim", "bumps"), scoring=agreement)
+    with_sizes(model, sampled).fit(X, y)
+    assert seen == [200] * (len(seen) - 1) + [600]
+    # If rows and predictions were not of each other, it would be about 0.
+    assert model.oof_score_ > 0.8
+
+
 def test_what_is_no_score_is_refused():
     X, y = wavy()
     with pytest.raises(ValueError, match="scoring"):
@@ -110,10 +127,6 @@ def test_what_is_no_score_is_refused():
         RFRBoostRegressor(**FEW, scoring=lambda estimator, X, y: np.nan).fit(X, y)
     with pytest.raises(ValueError, match="scoring='r2' has no effect in a single network"):
         RFRBoostRegressor(2, scoring="r2").fit(X, y)
-    large = RFRBoostRegressor(scoring="r2")
-    large._sizes = Sizes(gathered_rows=100)
-    with pytest.raises(ValueError, match="scoring='r2' has no effect"):
-        large.fit(RowBlocks([(X, y)]))
 
 
 def test_a_model_with_a_scorer_is_saved(tmp_path):

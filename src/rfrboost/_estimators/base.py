@@ -22,9 +22,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._estimators.fitted import Fitted
+from rfrboost._estimators.options.progress import Progress
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._estimators.problem import Request
-from rfrboost._estimators.progress import Progress
 from rfrboost._estimators.routes import fit_arrays, fit_blocks
 from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes

@@ -8,9 +8,9 @@ from sklearn.base import ClassifierMixin
 
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.compress import Compressible
-from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS
 from rfrboost._estimators.fitted import ClassTargets
 from rfrboost._estimators.intervals import check_coverage, class_sets_of
+from rfrboost._estimators.options.constraints import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS
 from rfrboost._estimators.parameters import is_auto
 from rfrboost._typing import Array
 

@@ -37,6 +37,7 @@ from rfrboost._files.schema import (
     State,
 )
 from rfrboost._model.history import LayerRecord
+from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._version import __version__
 
 #: what stands in the place of an estimator's name; :func:`rfrboost.load` knows none of this name
@@ -251,7 +252,10 @@ def key_of(arrays: Iterable[np.ndarray | None], settings: Iterable[str]) -> str:
             digest.update(b"none")
             continue
         digest.update(f"{array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        # Batch by batch, because rows may be larger than the memory.
+        for begin in range(0, len(array), BATCH_ROWS):
+            rows = np.ascontiguousarray(array[begin : begin + BATCH_ROWS])
+            digest.update(rows.view(np.uint8).data)
     for setting in settings:
         digest.update(setting.encode())
         digest.update(b"\0")

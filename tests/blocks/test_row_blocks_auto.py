@@ -174,6 +174,8 @@ class Made:
 def test_no_copy_of_the_table_is_in_memory(monkeypatch):
     """The table is in a file, and everything else together is smaller."""
     monkeypatch.setattr("rfrboost._auto.bags.SORTED_ENTRIES", 20_000)
+    # It makes an array of 32 MB that is never written to.
+    monkeypatch.setattr("rfrboost._auto.fit.keep_freed_memory", lambda: None)
     sizes = replace(LARGE, boosted_rows=500, batch_rows=1000)
     model = with_sizes(RFRBoostRegressor(features="swim", **QUICK), sizes)
     tracemalloc.start()
@@ -184,6 +186,22 @@ def test_no_copy_of_the_table_is_in_memory(monkeypatch):
         tracemalloc.stop()
     assert model.oof_score_ > 0.5
     assert peak < 20_000 * 61 * 8
+
+
+@pytest.mark.parametrize("w", [np.zeros(900), np.arange(900) % 4], ids=["all", "the sample"])
+def test_no_weight_in_the_sample(w):
+    X, y, _ = table()
+    with pytest.raises(ValueError, match="225 evenly spaced rows of 900, is of weight zero"):
+        with_sizes(RFRBoostRegressor(**QUICK), LARGE).fit(RowBlocks([(X, y, w)]))
+
+
+def test_sparse_matrices_of_many_rows():
+    rng = default_rng(0)
+    X = rng.standard_normal((600, 5)) * (rng.random((600, 5)) < 0.5)
+    models = [with_sizes(RFRBoostRegressor(**QUICK), LARGE) for _ in range(2)]
+    models[0].fit(sparse.coo_matrix(X), X[:, 0] ** 2)
+    models[1].fit(RowBlocks([(sparse.csr_matrix(X), X[:, 0] ** 2)]))
+    np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
 
 
 def test_one_class_in_many_rows():

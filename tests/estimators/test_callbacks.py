@@ -102,6 +102,16 @@ def test_fits_of_row_blocks_ask_too():
         assert len(seen.records) == layers
 
 
+def test_a_fit_of_row_blocks_asks_too():
+    X, y = wavy(600)
+    seen = Remember(True, after=1)
+    model = ensemble([seen])
+    model._sizes = Sizes(sampled_rows=100)
+    model.fit(RowBlocks([(X, y)]))
+    assert families(seen.records) == [2]
+    assert np.isfinite(model.predict(X)).all()
+
+
 @pytest.mark.parametrize("make", [single, ensemble])
 def test_a_callback_that_raises_leaves_the_estimator_as_it_was(make):
     X, y = wavy()

@@ -129,6 +129,19 @@ def test_what_is_no_score_is_refused():
         RFRBoostRegressor(2, scoring="r2").fit(X, y)
 
 
+@pytest.mark.parametrize("rows", [{}, {"boosted_rows": 110}], ids=["all rows", "a sample"])
+def test_a_score_decides_wherever_the_rows_are(rows):
+    X, y = wavy()
+    sizes = Sizes(sampled_rows=100, shared_draw_rows=100, leaf_held_out_rows=5, **rows)
+    models = [RFRBoostRegressor(**FEW, scoring="neg_mean_absolute_error") for _ in range(2)]
+    for model in models:
+        model._sizes = sizes
+    models[0].fit(X, y)
+    models[1].fit(RowBlocks.from_arrays(X, y, block_rows=30))
+    np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
+    assert models[1].oof_score_ == pytest.approx(-mean_absolute_error(y, models[1].oof_prediction_))
+
+
 def test_a_model_with_a_scorer_is_saved(tmp_path):
     pytest.importorskip("safetensors")
     X, y = wavy()

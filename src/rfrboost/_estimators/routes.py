@@ -161,6 +161,11 @@ def fit_outside_memory(request: Request, outside: Outside) -> Fitted:
     if len(y) == look.n_rows:
         return fit_arrays(request, X, y, w, None, None)
     refuse_class_weight(parameters)
+    if w is not None and not w.any():
+        raise ValueError(
+            f"Every row of the sample that columns are encoded by, {len(y):,} evenly spaced rows "
+            f"of {look.n_rows:,}, is of weight zero: leave out rows of no weight, or shuffle them."
+        )
     encoder: Encoder | None = None
     encoded: Array | None = None
     if parameters.prepares:

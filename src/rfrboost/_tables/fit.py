@@ -142,6 +142,8 @@ def fit_sampled(
     """An encoder that is fitted to the rows whose places are multiples of ``every``, and all rows
     encoded by it; None if other rows show that a column must be read differently."""
     some = np.arange(0, len(y), every)
+    if sparse.issparse(X):
+        X = X.tocsr()
     weights = None if w is None else w[some]
     if weights is not None and not weights.any():
         return None

@@ -209,35 +209,32 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class EstimatedNumbers:
-    """RMSE: squared errors of held-out rows, plus squared differences between the two models.
-
-    That is what the error of new rows is if the difference has nothing to do with their noise.
-    """
+class Estimated:
+    """What judges by made-up rows know: their predictions by the model, and its error."""
 
     rows: Array
     prediction: Array
     before: float
     loss: Loss
     targets: Targets
+
+
+class EstimatedNumbers(Estimated):
+    """RMSE: squared errors of held-out rows, plus squared differences between the two models.
+
+    That is what the error of new rows is if the difference has nothing to do with their noise.
+    """
 
     def after(self, raw: Array) -> float:
         off = predicted(self.targets, self.loss, raw) - self.prediction
         return float(np.sqrt(self.before**2 + np.mean(off**2)))
 
 
-@dataclass(frozen=True)
-class EstimatedClasses:
+class EstimatedClasses(Estimated):
     """Log loss: that of held-out rows, plus the mean divergence KL(model ‖ smaller model).
 
     That is what the log loss of new rows is if the model's probabilities are right in the mean.
     """
-
-    rows: Array
-    prediction: Array
-    before: float
-    loss: Loss
-    targets: Targets
 
     def after(self, raw: Array) -> float:
         ours, theirs = (np.maximum(p, RAREST) for p in (self.prediction, self.loss.predict(raw)))

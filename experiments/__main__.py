@@ -9,6 +9,7 @@ import argparse
 import sys
 
 from experiments.commands import (
+    calibration,
     circles,
     coverage,
     defaults,
@@ -30,6 +31,7 @@ COMMANDS = (
     replay,
     defaults,
     coverage,
+    calibration,
     importances,
     tables,
     figures,

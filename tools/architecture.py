@@ -1,7 +1,8 @@
 """Two pictures of the library, made from its source: ``python tools/architecture.py``.
 
 ``docs/packages.svg`` has the packages and the imports between them, read from the source tree.
-``docs/routes.svg`` has the three routes of a fit: the steps in ``ROUTES``, which name functions of
+``docs/routes.svg`` has the two routes of a fit, and the way to the second of rows that are not in
+memory: the steps in ``ROUTES``, which name functions of
 the library. A test fits a model by each route and checks that it calls them in this order.
 Both files are committed; another test says when they are out of date.
 """
@@ -56,19 +57,18 @@ ROUTES = {
         Step("weight families by held-out rows", "_auto.assemble.stack"),
         Step("make one network of them", "_auto.assemble.boosted_layers"),
     ),
-    "Large": (
+    "Ensemble, rows outside memory": (
         Step("look at a sample of the rows", "_blocks.sample.BlockSample.__init__"),
-        Step("encode the table by the sample", "_tables.fit.fit_encoder"),
-        Step("cut blocks into chunks, on disk", "_blocks.open.open_blocks"),
-        Step("settle the parameters", "_estimators.routes.fit_large"),
-        *LAYER,
-        Step("stop by held-out rows", "_blocks.held_out.HeldOutStopping.__call__", per_layer=True),
+        Step("fit an encoder to the sample", "_tables.fit.fit_encoder"),
+        Step("encode block by block, into a table", "_blocks.table.encoded_table"),
+        Step("check y and weights", "_estimators.outside.problem_of_table"),
+        Step("as for rows in memory", "_estimators.routes.fit_ensemble"),
     ),
 }
 WHEN = {
     "Single network": "n_layers is a number",
     "Ensemble": 'n_layers="auto", the default',
-    "Large": '"auto", RowBlocks or Dask, > 50,000 rows',
+    "Ensemble, rows outside memory": "RowBlocks or Dask, > 131,072 rows",
 }
 
 INK, FAINT, LINE, PAPER = "#1f2933", "#52606d", "#7b8794", "#ffffff"
@@ -363,7 +363,7 @@ def routes_svg() -> str:
     for i, (name, steps) in enumerate(ROUTES.items()):
         x = 25 + i * COLUMN + 8
         drawn.append(column_svg(x, COLUMN - 16, name, steps, width / 2, bottom))
-    return svg(width, bottom + 90, "The three routes of a fit", drawn)
+    return svg(width, bottom + 90, "The two routes of a fit", drawn)
 
 
 def column_svg(

@@ -10,7 +10,7 @@ from rfrboost._estimators.parameters import DEFAULTS
 MARK = "<!-- table of defaults -->"
 #: longer tuples are shown by their ends
 MOST_VALUES = 4
-ROUTES = {"single": "single network", "ensemble": "ensemble", "large": "large fit"}
+ROUTES = {"single": "single network", "ensemble": "ensemble"}
 
 
 def cell(value: Any) -> str:

@@ -1,7 +1,8 @@
 """Estimators for Dask arrays and data frames, on any cluster that a Dask client is connected to.
 
-Random features are drawn by the client and sent to the workers; workers sum Gram matrices and
-gradients over their rows. What comes out is the model that a local fit to the same rows gives.
+In a single network random features are drawn by the client and sent to the workers, which sum Gram
+matrices and gradients over their rows. For an automatic fit workers encode their rows, and the
+client fits the encoded table. What comes out is the model that a local fit to the same rows gives.
 Needs Dask (``pip install 'rfrboost[dask]'``).
 """
 
@@ -15,19 +16,19 @@ try:
 except ImportError as _error:
     raise ImportError("rfrboost.dask needs Dask: pip install 'rfrboost[dask]'.") from _error
 
-from rfrboost._blocks.held_out import HeldOutRows
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays, names_of
-from rfrboost._blocks.row_blocks import RowBlocks
+from rfrboost._blocks.row_blocks import DISK_BUDGET, RowBlocks
 from rfrboost._dask.cluster import Cluster, answering, current_client
 from rfrboost._dask.partitions import Partitions, is_array, is_collection
 from rfrboost._dask.predict import lazily
-from rfrboost._dask.read import open_partitions
+from rfrboost._dask.read import open_partitions, streamed_partitions
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.classifier import RFRBoostClassifier
 from rfrboost._estimators.fitted import Fitted
 from rfrboost._estimators.problem import Request
 from rfrboost._estimators.regressor import RFRBoostRegressor
-from rfrboost._estimators.routes import fit_outside_memory
+from rfrboost._estimators.routes import Outside, fit_outside_memory
+from rfrboost._rows.spill import Spill
 from rfrboost._tables.encoder import Encoder
 
 __all__ = ["DaskRFRBoostClassifier", "DaskRFRBoostRegressor"]
@@ -47,12 +48,12 @@ def check_collections(estimator: NetworkEstimator, X: Any, y: Any, w: Any) -> No
 
 
 def fit_partitions(request: Request, cluster: Cluster, X: Any, y: Any, w: Any) -> Fitted:
-    """Fit rows on workers; few of them are gathered and fitted by the client."""
+    """Fit rows on workers by a single network, or gathered in one table by the ensemble."""
     kind = BlockArrays if request.task == "regression" else ClassBlockArrays
 
-    def reader(encoder: Encoder | None, held: HeldOutRows | None) -> BlockArrays:
+    def reader(encoder: Encoder | None) -> BlockArrays:
         """A reader that knows what all partitions must agree with."""
-        source = kind(RowBlocks([]), encoder, held)
+        source = kind(RowBlocks([]), encoder)
         source.n_columns = X.shape[1]
         source.names = None if is_array(X) else names_of(X)
         source.targets = y.shape[1] if y.ndim > 1 else 1
@@ -60,13 +61,15 @@ def fit_partitions(request: Request, cluster: Cluster, X: Any, y: Any, w: Any) -
         source.weighted = w is not None
         return source
 
-    partitions = Partitions(cluster, reader(None, None), X, y, w, request.sizes)
-    return fit_outside_memory(
-        request,
-        lambda: partitions,
-        reader,
-        lambda source: nullcontext(open_partitions(partitions, source, request.sizes)),
+    partitions = Partitions(cluster, reader(None), X, y, w, request.sizes)
+    outside = Outside(
+        look=lambda: partitions,
+        reader=reader,
+        parts=lambda source: streamed_partitions(partitions, source),
+        chunks=lambda source: nullcontext(open_partitions(partitions, source, request.sizes)),
+        spill=Spill(None, DISK_BUDGET),
     )
+    return fit_outside_memory(request, outside)
 
 
 class DaskModel(NetworkEstimator):
@@ -125,9 +128,9 @@ class DaskModel(NetworkEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model on the workers.
 
-        Partitions may be of any size, unknown, or empty. With ``n_layers="auto"`` up to 50,000
-        rows are gathered and fitted by the client; more are fitted as
-        :class:`~rfrboost.RowBlocks` are, by one network that held-out rows stop.
+        Partitions may be of any size, unknown, or empty. With ``n_layers="auto"`` rows are encoded
+        by the workers and fitted by the client, as :class:`~rfrboost.RowBlocks` are: the encoded
+        table, 8 bytes for each number, must fit into its memory or on its disk.
 
         Parameters
         ----------
@@ -144,7 +147,7 @@ class DaskModel(NetworkEstimator):
         check_collections(self, X, y, sample_weight)
         request = self._request()
         client = self.client
-        with answering(client):
+        with answering(client), request.progress or nullcontext():
             self._fitted = fit_partitions(request, Cluster(client), X, y, sample_weight)
         return self
 

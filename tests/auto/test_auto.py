@@ -26,7 +26,7 @@ from rfrboost._model.losses import (
     SoftmaxLogLoss,
     SquaredError,
 )
-from rfrboost._model.network import centered
+from rfrboost._model.network import centered, homogeneous
 from rfrboost._model.samplers import SWIM, SparseSWIM
 from rfrboost._numerics.arrays import coarse
 
@@ -152,7 +152,7 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     mean = coarse(X.mean(axis=0), np.ptp(X, axis=0))
     rng = default_rng(SeedSequence(plan.seed))
     bags = bag(centered(X, mean), y, None, plan.n_bags, plan.strata, rng, sizes)
-    families, _ = fit_families(bags, plan, rng, RUN)
+    families, _ = fit_families(bags, bags, plan, rng, RUN)
     assert families.boosted
     assert (families.kernel is not None) == plan.loss.least_squares
     for k in bags.members:
@@ -169,7 +169,7 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     out_of_fold = bags.out_of_fold(members_by_hand(families, v, b, bags.x))
     np.testing.assert_allclose(held_out_raw, out_of_fold, rtol=2e-3, atol=2e-3)
 
-    fit = fit_auto(X, y, None, None, None, plan, lambda record: None)
+    fit = fit_auto(homogeneous(X), y, None, None, None, plan, lambda record: None)
     np.testing.assert_array_equal(fit.network.raw(fresh), network.raw(fresh))
     in_order = np.full((80, len(b)), np.nan)
     in_order[np.argsort(bags.origin)[bags.held_out]] = held_out_raw

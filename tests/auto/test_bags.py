@@ -72,7 +72,7 @@ def test_the_order_of_rows_does_not_matter(strata):
     x, y, w = rows(61)
     y = one_hot(61, 3) if strata else y
     order = default_rng(1).permutation(61)
-    here = bag(x, y, w, 5, strata, default_rng(0))
+    here = bag(x.copy(), y, w, 5, strata, default_rng(0))
     there = bag(x[order], y[order], w[order], 5, strata, default_rng(0))
     np.testing.assert_array_equal(here.x, there.x)
     np.testing.assert_array_equal(here.y, there.y)
@@ -84,13 +84,13 @@ def test_the_order_of_rows_does_not_matter(strata):
 
 def test_the_seed_matters():
     x, y, _ = rows(61)
-    here, there = (bag(x, y, None, 5, False, default_rng(seed)) for seed in (0, 1))
+    here, there = (bag(x.copy(), y, None, 5, False, default_rng(seed)) for seed in (0, 1))
     assert not np.array_equal(here.x, there.x)
 
 
 def test_origin_leads_back_to_the_rows_as_they_came():
     x, y, w = rows(40)
-    bags = bag(x, y, w, 4, False, default_rng(0))
+    bags = bag(x.copy(), y, w, 4, False, default_rng(0))
     np.testing.assert_array_equal(bags.x[bags.origin], x)
     np.testing.assert_array_equal(bags.y[bags.origin], y)
     np.testing.assert_allclose(bags.w[bags.origin], w / w.mean(), rtol=1e-14)

@@ -59,7 +59,7 @@ def brute(kind, bags):
 def test_folds_of_ones_own_that_are_the_usual_ones_are_the_usual_bags(n, n_bags):
     """Equal to the bit, whatever is drawn afterwards."""
     x, y, w = rows(n)
-    usual = bag(x, y, w, n_bags, False, default_rng(7))
+    usual = bag(x.copy(), y, w, n_bags, False, default_rng(7))
     holding = np.zeros((n_bags, n), bool)
     for k in usual.members:
         holding[k, np.argsort(usual.origin)[usual.holding(k)]] = True

@@ -1,11 +1,15 @@
 """Stacking: non-negative weights for families of predictions."""
 
+from math import inf
+
 import numpy as np
 import pytest
 from numpy.random import default_rng
 from scipy.optimize import minimize, nnls
 
-from rfrboost._auto.assemble import mixture, stack
+from rfrboost._auto.assemble import Families, family_weights, mixture, stack
+from rfrboost._auto.bags import bag
+from rfrboost._auto.members import Boosted
 from rfrboost._model.losses import (
     BinaryLogLoss,
     Huber,
@@ -158,3 +162,26 @@ def test_mixtures_add_up_to_one_and_no_other_mixture_is_better(name):
     others = default_rng(0).dirichlet(np.ones(3), 300)
     least = min(mean_loss(loss, np.tensordot(other, raws, 1), y, w) for other in others)
     assert found <= least + 1e-4 * abs(least)
+
+
+def test_a_score_chooses_among_stackings_of_all_fewer_and_single_families():
+    loss = SquaredError()
+    signal, y = targets(loss, 1)
+    bags = bag(np.c_[signal, np.ones(N)], y, None, 2, False, default_rng(0))
+    raws = [raw[bags.held_out] for raw in families(bags.x[:, :1])]
+    linear, *boosted = [Boosted((), raw, 0.0, (), 1.0, ()) for raw in raws]
+    all_families = Families(np.zeros((2, 1)), linear, tuple(boosted), None, None)
+
+    def chosen(score, deadline=inf):
+        return np.flatnonzero(family_weights(bags, loss, all_families, deadline, score)[0])
+
+    assert list(chosen(None)) == [0, 1]
+
+    def like_the_second(raw):
+        """Highest, whatever the scale and shift, for the second family alone."""
+        return np.corrcoef(raw.T, raws[1].T)[0, 1]
+
+    assert list(chosen(like_the_second)) == [1]
+    # Nothing but the stacking of all families is tried after the deadline.
+    np.testing.assert_array_equal(chosen(like_the_second, -inf), chosen(None, -inf))
+    assert list(chosen(lambda raw: 0.0)) == [0, 1]

@@ -1,5 +1,6 @@
-"""Automatic fits of row blocks: as of a table while rows are few, then one network that stops."""
+"""Automatic fits of row blocks: the model of the same rows in memory, however many there are."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -7,25 +8,30 @@ import pandas as pd
 import polars as pl
 import pyarrow.dataset as ds
 import pytest
-from block_rows import cut, output, regression_rows
+from block_rows import cut, output
 from fake_clock import Clock, install
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 from scipy import sparse
-from small_sizes import clone_with_sizes, with_sizes
+from small_sizes import with_sizes
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
-from rfrboost._blocks.held_out import HeldOutRows, HeldOutStopping
-from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
+from rfrboost._blocks.reader import BlockArrays
 from rfrboost._blocks.sample import BlockSample
-from rfrboost._model.losses import SquaredError
-from rfrboost._model.network import Network
 from rfrboost._numerics.sizes import Sizes
 
-#: more than 300 rows are many, and a sample has at most 256
-LARGE = Sizes(gathered_rows=300, sampled_rows=256, chunk_rows=128)
-QUICK = {"n_features": 24, "random_state": 0}
+#: more than 256 rows are many: encoders see a sample, kernel members have leaves, and the encoded
+#: table is in a temporary file
+LARGE = Sizes(
+    sampled_rows=256,
+    chunk_rows=128,
+    table_bytes=1,
+    most_centres=150,
+    leaf_held_out_rows=5,
+    shared_draw_rows=200,
+)
+QUICK = {"n_features": 24, "random_state": 0, "n_bags": 2}
 
 
 def table(n=900, seed=0):
@@ -34,6 +40,7 @@ def table(n=900, seed=0):
     X = pd.DataFrame(rng.standard_normal((n, 3)), columns=list("abc"))
     X.loc[::11, "c"] = np.nan
     X["tree"] = rng.choice(["ash", "beech", "cedar"], n)
+    X["town"] = rng.choice([f"town {k}" for k in range(40)], n)
     X["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 400, n), unit="D")
     y = np.sin(2 * X["a"]) + X["a"] * X["b"] + (X["tree"] == "ash") + 0.1 * rng.standard_normal(n)
     return X, y.to_numpy(), np.where(y > 0.3, "high", "low")
@@ -54,66 +61,148 @@ def test_few_rows_are_fitted_as_a_table(model, kind):
     np.testing.assert_array_equal(streamed.oof_prediction_, expected.oof_prediction_)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("model", [RFRBoostRegressor, RFRBoostClassifier])
-def test_many_rows_are_one_network_whatever_the_blocks(model, tmp_path):
+def test_many_rows_give_the_model_of_rows_in_memory(model, weighted, tmp_path):
     X, y, labels = table()
     target = y if model is RFRBoostRegressor else labels
-    sizes = replace(LARGE, exact_head_entries=0)
-    outputs = []
-    for rows in (50, 900):
-        blocks = RowBlocks.from_arrays(X, target, block_rows=rows)
-        fitted = with_sizes(model(n_features=128, random_state=0), sizes).fit(blocks)
-        outputs.append(output(fitted, X))
-    np.testing.assert_array_equal(*outputs)
-    assert 0 < len(fitted.network_.layers) < 40
-    assert len(fitted.history_) == len(fitted.network_.layers)
-    assert not hasattr(fitted, "oof_prediction_")
-    assert fitted.feature_names_in_.tolist() == ["a", "b", "c", "tree", "day"]
-    assert fitted.score(X, target) > (0.7 if model is RFRBoostRegressor else 0.85)
+    rng = default_rng(1)
+    w = np.where(rng.random(900) < 0.1, 0.0, rng.uniform(0.5, 2, 900)) if weighted else None
+    expected = with_sizes(model(**QUICK), LARGE).fit(X, target, w)
+    for rows in (70, 900):
+        blocks = RowBlocks.from_arrays(X, target, w, block_rows=rows, spill_dir=tmp_path)
+        fitted = with_sizes(model(**QUICK), LARGE).fit(blocks)
+        np.testing.assert_array_equal(output(fitted, X), output(expected, X))
+        for name in ("oof_prediction_", "oof_score_", "feature_importances_", "history_"):
+            ours, theirs = getattr(fitted, name), getattr(expected, name)
+            if name == "history_":
+                ours, theirs = ([layer["loss"] for layer in h] for h in (ours, theirs))
+            np.testing.assert_array_equal(ours, theirs)
+        assert list(tmp_path.iterdir()) == []
+    uncertain = fitted.predict_interval if model is RFRBoostRegressor else fitted.predict_set
+    assert len(uncertain(X)) == 900
+    assert fitted.feature_names_in_.tolist() == list(X)
+    assert fitted.score(X, target) > 0.85
     fitted.save(tmp_path / "m")
-    np.testing.assert_array_equal(output(load(tmp_path / "m"), X), outputs[0])
+    np.testing.assert_array_equal(output(load(tmp_path / "m"), X), output(fitted, X))
 
 
-def test_the_layers_kept_are_the_best_on_rows_that_were_not_fitted():
-    """On pure noise no layer helps; what is kept is the start, or little more."""
-    X, _, _ = regression_rows(900)
-    noise = default_rng(0).standard_normal(900)
-    model = RFRBoostRegressor(n_features=64, l2_step=1e-8, random_state=0)
-    assert len(with_sizes(model, LARGE).fit(RowBlocks([(X, noise)])).network_.layers) <= 2
+def test_rows_that_an_encoder_is_fitted_to_have_not_seen_their_own_target():
+    """Noise among many levels: encodings that saw their own target would promise too much."""
+    rng = default_rng(0)
+    X = pd.DataFrame({"level": rng.integers(0, 60, 800).astype(str), "x": rng.random(800)})
+    noise = rng.standard_normal(800)
+    model = with_sizes(RFRBoostRegressor(**QUICK, categorical_features=["level"]), LARGE)
+    assert model.fit(RowBlocks([(X, noise)])).oof_score_ < 0.05
 
 
-def test_a_layer_that_would_end_too_late_is_not_begun(monkeypatch):
-    """A layer takes ten seconds, and the fit must end after 25."""
-    held = HeldOutRows(100)
-    held.y = np.empty((0, 1))
-    network = Network(np.zeros(2), None, (), ())
-    install(monkeypatch, Clock(tick=10.0))
-    stopping = HeldOutStopping(held, SquaredError(), 25.0)
-    assert [stopping(network) for _ in range(3)] == [True, True, False]
-
-
-def test_time_counts_from_the_call_of_fit(monkeypatch):
+def test_several_outputs():
     X, y, _ = table()
-    monkeypatch.setattr("rfrboost._estimators.routes.has_time_for_all", lambda *_: True)
-    install(monkeypatch, Clock())
-    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=5.0), LARGE)
-    assert len(model.fit(RowBlocks([(X, y)])).network_.layers) == 0
+    Y = np.column_stack([y, X["a"]])
+    expected = with_sizes(RFRBoostRegressor(**QUICK), LARGE).fit(X, Y).predict(X)
+    fitted = with_sizes(RFRBoostRegressor(**QUICK), LARGE).fit(RowBlocks([(X, Y)]))
+    np.testing.assert_array_equal(fitted.predict(X), expected)
 
 
-def test_without_time_for_all_rows_the_ensemble_is_fitted_to_the_sample(monkeypatch):
+def test_so_few_rows_of_any_weight_that_none_are_held_out():
+    X, y, _ = table()
+    w = (np.arange(900) % 30 == 0).astype(float)
+    expected = with_sizes(RFRBoostRegressor(random_state=0), LARGE).fit(X, y, w)
+    blocks = RowBlocks.from_arrays(X, y, w, block_rows=100)
+    fitted = with_sizes(RFRBoostRegressor(random_state=0), LARGE).fit(blocks)
+    assert not hasattr(fitted, "oof_score_")
+    np.testing.assert_array_equal(fitted.predict(X), expected.predict(X))
+
+
+def test_a_column_of_text_that_is_no_number_further_on():
+    """Arrays are read by all rows; blocks, which are read by a sample, say so."""
+    X, y, _ = table()
+    X = X[["a"]].assign(n=np.arange(900).astype(str))
+    X.loc[777, "n"] = "many"
+    with pytest.warns(UserWarning, match="'many' is not"):
+        with_sizes(RFRBoostRegressor(**QUICK), LARGE).fit(X, y)
+    with pytest.raises(ValueError, match=r"Rows 700 to 799: Column 'n' held numbers written as"):
+        with_sizes(RFRBoostRegressor(**QUICK), LARGE).fit(
+            RowBlocks.from_arrays(X, y, block_rows=100)
+        )
+
+
+class Changing:
+    """Blocks that have other rows when they are read again."""
+
+    def __init__(self, first, then):
+        self.rows = [first, then]
+
+    def __iter__(self):
+        X, y, _ = table(self.rows.pop(0))
+        yield X, y
+
+
+@pytest.mark.parametrize("then", [800, 1000])
+def test_other_rows_in_the_second_reading(then, tmp_path):
+    blocks = RowBlocks(Changing(900, then), spill_dir=tmp_path)
+    with pytest.raises(ValueError, match="held 900 rows when they were first read and hold"):
+        with_sizes(RFRBoostRegressor(**QUICK), LARGE).fit(blocks)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full(monkeypatch, tmp_path):
+    X, y, _ = table()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    model = with_sizes(RFRBoostRegressor(**QUICK), LARGE)
+    with pytest.raises(OSError, match=r"cannot be written: No space left .*Set spill_dir"):
+        model.fit(RowBlocks([(X, y)], spill_dir=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    assert not hasattr(model, "network_")
+    # Nothing is written without a budget.
+    assert hasattr(model.fit(RowBlocks([(X, y)], disk_budget=0)), "oof_score_")
+
+
+class Made:
+    """Blocks that are made when they are asked for: 20,000 rows of 60 numbers."""
+
+    def __iter__(self):
+        for seed in range(20):
+            X = default_rng(seed).standard_normal((1000, 60))
+            yield X, X[:, 0] + np.sin(X[:, 1])
+
+
+def test_no_copy_of_the_table_is_in_memory(monkeypatch):
+    """The table is in a file, and everything else together is smaller."""
+    monkeypatch.setattr("rfrboost._auto.bags.SORTED_ENTRIES", 20_000)
+    sizes = replace(LARGE, boosted_rows=500, batch_rows=1000)
+    model = with_sizes(RFRBoostRegressor(features="swim", **QUICK), sizes)
+    tracemalloc.start()
+    try:
+        model.fit(RowBlocks(Made()))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.oof_score_ > 0.5
+    assert peak < 20_000 * 61 * 8
+
+
+def test_one_class_in_many_rows():
+    X, _, _ = table()
+    with pytest.raises(ValueError, match="one class only, 'a'"):
+        with_sizes(RFRBoostClassifier(**QUICK), LARGE).fit(RowBlocks([(X, np.full(900, "a"))]))
+
+
+def test_without_time_to_encode_all_rows_the_sample_is_fitted(monkeypatch):
     X, y, _ = table()
     blocks = RowBlocks([(X[i : i + 100], y[i : i + 100]) for i in range(0, len(y), 100)])
     install(monkeypatch, Clock())
-    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=50.0), LARGE)
-    # The Gram matrix of a batch takes one reading, that of all rows fewer batches than one.
-    monkeypatch.setattr("rfrboost._estimators.routes.LAYER_COST", 1e6)
+    model = with_sizes(RFRBoostRegressor(**QUICK, max_seconds=35.0), LARGE)
     with pytest.warns(UserWarning, match=f"all {len(y):,} rows"):
         model.fit(blocks)
-    assert hasattr(model, "oof_score_")
     assert len(model.oof_prediction_) <= LARGE.sampled_rows
-    monkeypatch.setattr("rfrboost._estimators.routes.LAYER_COST", 1e-6)
     install(monkeypatch, Clock())
-    assert not hasattr(model.set_params(max_seconds=1e6).fit(blocks), "oof_score_")
+    model.set_params(max_seconds=1e9).fit(blocks)
+    assert len(model.oof_prediction_) == len(y)
 
 
 def test_blocks_are_read_until_their_share_of_the_time_is_over(monkeypatch):
@@ -133,29 +222,17 @@ def test_blocks_are_read_until_their_share_of_the_time_is_over(monkeypatch):
     assert model.score(X, X[:, 0]) > 0.9
 
 
-def test_parameters_that_are_set_are_kept():
-    X, y, _ = table()
+def test_what_is_refused_says_where_it_is():
+    X, y, labels = table()
     blocks = RowBlocks([(X[["a", "b"]], y)])
-    model = RFRBoostRegressor(**QUICK, features="sparse", preprocess=None)
-    fitted = clone_with_sizes(model, LARGE).fit(blocks)
-    weights = fitted.network_.layers[0].features.from_x.weights
-    # Sparse neurons of two columns: some see one only.
-    assert (weights[:-1] == 0).any()
-    for families in (("bumps",), ("sparse", "bumps")):
-        with pytest.raises(ValueError, match="bumps"):
-            clone_with_sizes(model, LARGE).set_params(features=families).fit(blocks)
     with pytest.raises(ValueError, match="strategy='greedy'"):
         with_sizes(RFRBoostRegressor(strategy="greedy"), LARGE).fit(blocks)
     with pytest.raises(ValueError, match=r"Block 0: .*NaN"):
         with_sizes(RFRBoostRegressor(preprocess=None), LARGE).fit(RowBlocks([(X[["c"]], y)]))
-
-
-def test_what_needs_an_ensemble_says_so():
-    X, y, _ = table()
-    model = with_sizes(RFRBoostRegressor(**QUICK), LARGE)
-    model.fit(RowBlocks([(X, y)]))
-    with pytest.raises(ValueError, match="row blocks of more than 50,000"):
-        model.predict_interval(X)
+    with pytest.raises(ValueError, match="class_weight needs all labels in memory"):
+        with_sizes(RFRBoostClassifier(class_weight="balanced"), LARGE).fit(
+            RowBlocks([(X[["a"]], labels)])
+        )
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -211,42 +288,11 @@ def test_a_sample_keeps_the_kind_of_table():
         assert kept.shape == some.shape
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(st.lists(st.integers(0, 300), max_size=6), st.integers(0, 2**31))
-def test_rows_are_held_out_whatever_the_blocks(sizes, seed):
-    rng = default_rng(seed)
-    X, y = rng.standard_normal((500, 2)), rng.standard_normal(500)
-    w = rng.integers(0, 2, 500).astype(float)
-    fitted, held = [], []
-    for blocks in (cut(X, y, w, sizes), [(X, y, w)]):
-        held.append(HeldOutRows(500))
-        fitted.append(np.vstack([x for x, _, _ in BlockArrays(RowBlocks(blocks), None, held[-1])]))
-    np.testing.assert_array_equal(*fitted)
-    np.testing.assert_array_equal(held[0].X, held[1].X)
-    rows = sorted(map(tuple, np.vstack([fitted[0], held[0].X])))
-    assert rows == sorted(map(tuple, X[w > 0]))
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_equal_rows_are_held_out_one_by_one(seed):
-    """Of tables of 16 distinct rows, drawn or in turn, a tenth is held out, of every row."""
-    rng = default_rng(seed)
-    codes = rng.integers(0, 16, 20_000) if seed else np.arange(20_000) % 16
-    X = (codes[:, None] >> np.arange(4) & 1).astype(float)
-    held = HeldOutRows(len(X))
-    blocks = RowBlocks.from_arrays(X, X.sum(axis=1) > 2, block_rows=3000)
-    fitted = sum(len(x) for x, _, _ in ClassBlockArrays(blocks, None, held))
-    assert fitted + len(held.X) == 20_000
-    # Five standard deviations of the number of 20,000 rows, and of a sixteenth of them.
-    assert abs(len(held.X) - 2000) < 5 * 42
-    of_each = np.bincount((held.X @ [1, 2, 4, 8]).astype(int), minlength=16)
-    assert np.abs(of_each - np.bincount(codes) / 10).max() < 5 * 11
-
-
 def test_rare_events_in_many_rows():
     """Nearly all rows are equal; the model is no worse than always saying 0."""
     rng = default_rng(17)
-    X = (rng.random((60_000, 3)) < 0.02).astype(float)
-    y = (rng.random(60_000) < 0.02 + 0.5 * X[:, 0]).astype(int)
-    model = RFRBoostClassifier(**QUICK).fit(RowBlocks.from_arrays(X, y, block_rows=7000))
+    X = (rng.random((3000, 3)) < 0.02).astype(float)
+    y = (rng.random(3000) < 0.02 + 0.5 * X[:, 0]).astype(int)
+    model = with_sizes(RFRBoostClassifier(**QUICK), LARGE)
+    model.fit(RowBlocks.from_arrays(X, y, block_rows=700))
     assert model.score(X, y) > (y == 0).mean()

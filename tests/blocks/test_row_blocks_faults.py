@@ -165,7 +165,7 @@ def test_a_column_of_another_kind_in_one_block(what, gathered):
     X, y, _ = regression_rows()
     frame = pd.DataFrame(X, columns=list("abcd"))
     cells, message = OTHERS[what]
-    model = with_sizes(RFRBoostRegressor(random_state=0), Sizes(gathered_rows=gathered))
+    model = with_sizes(RFRBoostRegressor(random_state=0), Sizes(sampled_rows=gathered))
     with pytest.raises(ValueError, match=message) as caught:
         model.fit(RowBlocks([(frame, y), (frame.assign(b=cells), y)]))
     assert "\n" not in str(caught.value)
@@ -185,7 +185,7 @@ def test_columns_that_differ_in_type_alone(gathered):
     parts[1] = parts[1].astype({"a": "float32", "b": "int64", "word": "category"})
     parts[2] = parts[2].assign(word=np.nan, day=np.nan, d=None)
     targets = [y[:150], y[150:300], y[300:], y[:0]]
-    sizes = Sizes(gathered_rows=gathered, chunk_rows=128)
+    sizes = Sizes(sampled_rows=gathered, chunk_rows=128)
     settings = {"n_features": (20, 20), "random_state": 0, "max_seconds": 1e6}
     fitted = [
         with_sizes(RFRBoostRegressor(**settings), sizes).fit(RowBlocks(blocks))

@@ -17,7 +17,7 @@ from numpy.random import default_rng
 from sklearn.base import clone
 from small_sizes import clone_with_sizes, with_sizes
 
-from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks, load
+from rfrboost import RFRBoostClassifier, RFRBoostRegressor, load
 from rfrboost._dask.cluster import Call, Cluster
 from rfrboost._dask.partitions import applied
 from rfrboost._numerics.sizes import SIZES
@@ -149,37 +149,23 @@ def mixed_table(n=300):
 
 
 @pytest.mark.parametrize("classes", [False, True])
-def test_automatic_fits_of_many_rows_are_those_of_row_blocks(client, classes):
+def test_automatic_fits_of_many_rows_are_those_in_memory(client, classes):
     frame, y, w = mixed_table()
     # Noise, so that held-out rows stop the fit after few layers.
     y = y + default_rng(1).standard_normal(len(y))
     y = np.where(y > 5, "more", "less") if classes else y
     model = (DaskRFRBoostClassifier if classes else DaskRFRBoostRegressor)(
-        n_features=(20, 20), random_state=0
+        n_features=(20, 20), n_bags=2, random_state=0
     )
-    with_sizes(model, replace(SHORT_FITS, chunk_rows=160, gathered_rows=200))
-    table = frame_on_dask(frame.assign(y=y, w=w), [100, 0, 50])
-    streamed = local(model).fit(RowBlocks.from_arrays(frame, y, w))
+    with_sizes(model, replace(SHORT_FITS, sampled_rows=200, table_bytes=1))
+    table = frame_on_dask(frame.assign(y=y, w=w), [100, 0, 50, 30, 20])
+    expected = local(model).fit(frame, y, w)
     model.fit(table[list(frame)], table["y"], table["w"])
-    expected = output(streamed, frame)
-    np.testing.assert_allclose(output(model.to_local(), frame), expected, atol=1e-9)
-    np.testing.assert_allclose(output(model, table[list(frame)]).compute(), expected, atol=1e-9)
-
-
-def test_equal_rows_are_held_out_as_in_row_blocks(client):
-    """A table of 16 distinct rows, of which some are held out and some are fitted."""
-    rng = default_rng(0)
-    X = rng.integers(0, 2, (600, 4)).astype(float)
-    y = (rng.random(600) < 0.1 + 0.8 * X[:, 0] * X[:, 1]).astype(int)
-    w = rng.integers(0, 3, 600).astype(float)
-    model = DaskRFRBoostClassifier(n_features=(20, 20), random_state=0)
-    with_sizes(model, replace(SHORT_FITS, chunk_rows=160, gathered_rows=200))
-    streamed = local(model).fit(RowBlocks.from_arrays(X, y, w, block_rows=170))
-    model.fit(*on_dask(X, y, w, [100, 0, 350]))
-    np.testing.assert_allclose(
-        model.to_local().predict_proba(X), streamed.predict_proba(X), atol=1e-9
-    )
-    assert model.to_local().score(X, y, w) > 0.85
+    predicted = output(expected, frame)
+    np.testing.assert_allclose(output(model.to_local(), frame), predicted, atol=1e-9)
+    np.testing.assert_allclose(output(model, table[list(frame)]).compute(), predicted, atol=1e-9)
+    np.testing.assert_allclose(model.oof_prediction_, expected.oof_prediction_, atol=1e-9)
+    np.testing.assert_allclose(model.feature_importances_, expected.feature_importances_, atol=1e-9)
 
 
 def test_automatic_fits_of_few_rows_are_those_in_memory(client):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ from small_sizes import with_sizes
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._model.samplers import SWIM
 from rfrboost._numerics.sizes import Sizes
+from rfrboost._tables.encoder import Encoder
+from rfrboost._tables.fit import fit_encoder
 from rfrboost.dask import DaskRFRBoostClassifier, DaskRFRBoostRegressor
 
 SMALL = {"n_features": (20, 15), "random_state": 0}
@@ -84,6 +87,33 @@ def test_a_worker_killed_during_fit_changes_nothing(client, during):
     if sampler.happens is not kill:
         thread.join()
     assert fitted_by_then == [False]
+    assert killed[0] not in client.run(os.getpid).values()
+    np.testing.assert_allclose(model.to_local().predict(X), expected, rtol=0, atol=1e-9)
+
+
+def test_a_worker_killed_while_encoded_rows_are_streamed_changes_nothing(client):
+    X, y, w = regression_rows()
+    sizes = Sizes(sampled_rows=200, table_bytes=1)
+    settings = {"n_features": (20, 15), "n_bags": 2, "random_state": 0}
+    expected = with_sizes(RFRBoostRegressor(**settings), sizes).fit(X, y, w).predict(X)
+    killed = []
+
+    class Killing(Encoder):
+        """An encoder that is sent to workers; one of these is then killed, once."""
+
+        def __reduce__(self):
+            if not killed:
+                killed.append(kill_one(client))
+            return Encoder, tuple(getattr(self, field.name) for field in fields(Encoder))
+
+    def fit_killing(*given):
+        encoder, encoded = fit_encoder(*given)
+        return Killing(*(getattr(encoder, field.name) for field in fields(Encoder))), encoded
+
+    model = with_sizes(DaskRFRBoostRegressor(**settings), sizes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rfrboost._estimators.routes.fit_encoder", fit_killing)
+        model.fit(*on_dask(X, y, w, [30] * 9))
     assert killed[0] not in client.run(os.getpid).values()
     np.testing.assert_allclose(model.to_local().predict(X), expected, rtol=0, atol=1e-9)
 
@@ -243,7 +273,7 @@ def in_partition_1(collection, change):
     return dd.from_delayed(parts, meta=collection._meta, verify_meta=False)
 
 
-@pytest.mark.parametrize("sizes", [SMALL_CHUNKS, Sizes(gathered_rows=200, chunk_rows=64)])
+@pytest.mark.parametrize("sizes", [SMALL_CHUNKS, Sizes(sampled_rows=200, chunk_rows=64)])
 @pytest.mark.parametrize("n_layers", [1, "auto"])
 def test_labels_that_are_text_in_one_partition(client, n_layers, sizes):
     X, y, _ = regression_rows()
@@ -255,7 +285,7 @@ def test_labels_that_are_text_in_one_partition(client, n_layers, sizes):
     assert not hasattr(model, "network_")
 
 
-@pytest.mark.parametrize("sizes", [SMALL_CHUNKS, Sizes(gathered_rows=200, chunk_rows=64)])
+@pytest.mark.parametrize("sizes", [SMALL_CHUNKS, Sizes(sampled_rows=200, chunk_rows=64)])
 @pytest.mark.parametrize("words", [True, False])
 def test_text_in_one_partition_of_a_column_of_numbers(client, words, sizes):
     X, y, _ = regression_rows()

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "rfrboost"
 ORDER = [
     *("_version", "_typing", "_numerics", "_tables", "_model", "_rows", "_paper", "_auto"),
     *("_blocks", "_estimators", "_files", "_export", "_dask"),
-    *("__init__", "dask", "torch", "inspection", "cli", "__main__"),
+    *("__init__", "callbacks", "dask", "torch", "inspection", "cli", "__main__"),
 ]
 #: neighbours in that order that must not know each other
 STRANGERS = {("_model", "_tables"), ("_export", "_files"), ("cli", "inspection"), ("torch", "dask")}
@@ -84,7 +84,9 @@ def test_files_and_functions_stay_readable(path):
         if isinstance(node, ast.FunctionDef):
             doc = ast.get_docstring(node, clean=False)
             length = node.end_lineno - node.lineno + 1 - (doc.count("\n") + 1 if doc else 0)
-            assert length <= 60, f"{node.name} has {length} lines"
+            # Constructors of estimators have two lines for each parameter, and do nothing else.
+            keeps = all(isinstance(step, ast.Assign) for step in node.body)
+            assert length <= 60 or keeps, f"{node.name} has {length} lines"
             assert node.args.kwarg is None, f"{node.name} takes **{node.args.kwarg}"
 
 
@@ -104,9 +106,12 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
     optional = {
         "_files": {"safetensors"},
         "_blocks": {"pandas", "pyarrow"},
+        # In a notebook only, where it is there.
+        "_estimators": {"IPython"},
         "_dask": {"dask", "distributed"},
         "dask": {"distributed"},
         "torch": {"torch"},
+        "callbacks": {"matplotlib", "IPython"},
         # pandas: frames that come as such, and the report.
         "inspection": {"matplotlib", "mpl_toolkits", "pandas"},
         "cli": {"pandas", "pyarrow", "rich", "typer", "click", "matplotlib", "openpyxl"},

@@ -67,10 +67,10 @@ def test_every_module_is_among_the_internals():
 
 def test_the_table_of_defaults_has_every_parameter_and_route():
     defaults = extension("defaults")
-    rows = {"n_bags": {"single": None, "ensemble": 5, "large": (1e-3, 1e-6)}}
+    rows = {"l2_step": {"single": None, "ensemble": (1e-3, 1e-6)}}
     lines = defaults.table(rows).splitlines()
-    assert lines[0] == "| parameter | single network | ensemble | large fit |"
-    assert lines[2] == "| `n_bags` | `None` | `5` | `0.001` and `1e-06` |"
+    assert lines[0] == "| parameter | single network | ensemble |"
+    assert lines[2] == "| `l2_step` | `None` | `0.001` and `1e-06` |"
     # The table takes the place of a line of this page.
     assert defaults.MARK in text_of("architecture.md")
     own = set(RFRBoostRegressor().get_params())

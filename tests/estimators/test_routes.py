@@ -1,4 +1,4 @@
-"""The three routes: what "auto" means in each, what each refuses, and fits that fail."""
+"""The two routes: what "auto" means in each, what each refuses, and fits that fail."""
 
 import inspect
 from dataclasses import fields
@@ -12,7 +12,6 @@ from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor, RowBl
 from rfrboost._estimators.parameters import (
     DEFAULTS,
     ENSEMBLE,
-    LARGE,
     NO_EFFECT,
     ROUTES,
     SINGLE,
@@ -34,16 +33,14 @@ OTHER = {
     "sample_splitting": True,
     "warm_start": True,
 }
-LARGE_SIZES = Sizes(gathered_rows=60)
+MANY = Sizes(sampled_rows=60)
 
 
-def request_for(route, model):
-    """A fit of a model by a route."""
+def fits_of(model):
+    """Fits of a model to arrays and to row blocks that are many."""
     X, y = regression(100) if isinstance(model, RFRBoostRegressor) else classification(100, 2)
-    if route == LARGE:
-        with_sizes(model, LARGE_SIZES)
-        return lambda: model.fit(RowBlocks.from_arrays(X, y))
-    return lambda: model.fit(X, y)
+    with_sizes(model, MANY)
+    return [lambda: model.fit(X, y), lambda: model.fit(RowBlocks.from_arrays(X, y))]
 
 
 def ignored(route):
@@ -57,8 +54,9 @@ def test_a_parameter_without_effect_is_refused(route, name):
     if name in inspect.signature(RFRBoostClassifier).parameters:
         models.append(RFRBoostClassifier(n_layers, **{name: OTHER[name]}))
     for model in models:
-        with pytest.raises(ValueError, match=rf"{name}=.* has no effect in .*leave {name}="):
-            request_for(route, model)()
+        for fit in fits_of(model):
+            with pytest.raises(ValueError, match=rf"{name}=.* has no effect in .*leave {name}="):
+                fit()
 
 
 def test_several_that_have_no_effect_are_refused_too():
@@ -74,17 +72,25 @@ def test_several_that_have_no_effect_are_refused_too():
         RFRBoostRegressor(learning_rate=(1.0, 0.5)).fit(*regression())
 
 
-@pytest.mark.parametrize("features", [("swim", "sparse"), ("bumps",), ("swim", "bumps")])
-def test_large_fits_refuse_families_that_they_would_drop(features):
-    with pytest.raises(ValueError, match=r"features=.* has no effect"):
-        request_for(LARGE, RFRBoostRegressor(features=features))()
+KEPT = [
+    {"features": ("swim", "sparse")},
+    {"features": ("bumps",)},
+    {"features": "sparse", "n_bags": 3},
+    {"l2_step": 0.5, "l2_head": 2.0},
+]
 
 
-@pytest.mark.parametrize("features", ["auto", "sparse", ("sparse",)])
-def test_large_fits_take_one_family(features):
-    model = RFRBoostRegressor(features=features, n_features=(4, 4), random_state=0)
-    request_for(LARGE, model)()
-    assert not hasattr(model, "oof_score_")
+@pytest.mark.parametrize("kept", KEPT, ids=str)
+def test_what_is_set_is_kept_wherever_the_rows_are(kept):
+    """The same model from arrays and from row blocks, and another one than without it."""
+    X, _ = regression(100)
+    predicted = []
+    for given in (kept, {}):
+        model = RFRBoostRegressor(**{"n_features": (4, 4), "n_bags": 2, **given}, random_state=0)
+        predicted += [fit().predict(X) for fit in fits_of(model)]
+    np.testing.assert_array_equal(predicted[0], predicted[1])
+    np.testing.assert_array_equal(predicted[2], predicted[3])
+    assert not np.allclose(predicted[0], predicted[2])
 
 
 def test_the_table_of_defaults_is_about_parameters_and_complete():

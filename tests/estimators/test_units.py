@@ -15,7 +15,7 @@ from rfrboost._numerics.sizes import Sizes
 MODEL = RFRBoostRegressor(n_bags=2, random_state=0)
 
 #: rows in blocks that are few are fitted as if they were many
-LARGE = Sizes(gathered_rows=100)
+LARGE = Sizes(sampled_rows=100)
 
 #: rescaled numbers round differently, and the draws of random features follow; R² moves by less
 CLOSE = 0.01

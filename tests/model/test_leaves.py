@@ -57,7 +57,7 @@ def test_no_split_is_made_after_the_deadline(monkeypatch):
     X = default_rng(0).standard_normal((64, 3))
     clock = install(monkeypatch, Clock())
     with pytest.raises(OutOfTimeError):
-        grow(X, L, 2, default_rng(0), deadline=4.0)
+        grow(X, np.arange(len(X)), L, 2, default_rng(0), deadline=4.0)
     assert clock.readings == 5
 
 
@@ -65,7 +65,7 @@ def test_no_split_is_made_after_the_deadline(monkeypatch):
 @given(n=st.integers(1, 300), most=st.integers(5, 80), seed=st.integers(0, 99))
 def test_rows_that_differ_are_shared_out_evenly(n, most, seed):
     X = default_rng(seed).standard_normal((n, 3))
-    splits = grow(X, L, most, default_rng(0))
+    splits = grow(X, np.arange(len(X)), L, most, default_rng(0))
     sizes = np.bincount(splits(X), minlength=splits.n_leaves)
     assert sizes.sum() == n
     assert sizes.max() <= most
@@ -74,14 +74,14 @@ def test_rows_that_differ_are_shared_out_evenly(n, most, seed):
 
 def test_a_row_falls_into_the_same_leaf_alone_and_among_others():
     X = default_rng(0).standard_normal((200, 3))
-    splits = grow(X, L, 20, default_rng(0))
+    splits = grow(X, np.arange(len(X)), L, 20, default_rng(0))
     np.testing.assert_array_equal(splits(X), [splits(row[None])[0] for row in X])
 
 
 def test_the_first_cut_is_across_the_direction_that_the_metric_stretches_most():
     X = default_rng(0).standard_normal((500, 3))
     for stretch in (np.array([1.0, 9.0, 1.0]), np.diag([1.0, 9.0, 1.0])):
-        direction = grow(X, stretch, 250, default_rng(0)).directions[0]
+        direction = grow(X, np.arange(len(X)), stretch, 250, default_rng(0)).directions[0]
         assert np.abs(direction[1]) > 0.99 * np.linalg.norm(direction)
 
 
@@ -98,7 +98,7 @@ def test_the_first_principal_component_of_wide_rows_is_that_of_tall_ones(shape):
 
 def test_equal_rows_stay_together():
     X = np.repeat([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]], 50, axis=0)
-    splits = grow(X, L, 10, default_rng(0))
+    splits = grow(X, np.arange(len(X)), L, 10, default_rng(0))
     where = splits(X)
     assert len(set(where[:50])) == len(set(where[50:])) == 1
     assert where[0] != where[-1]
@@ -132,7 +132,7 @@ def test_labels_that_a_member_holds_out_do_not_move_it():
     """Settings are chosen by rows that the first member holds out, so another one is looked at."""
     bags, changed = leafy(), leafy()
     changed.y[changed.folds[1]] = default_rng(7).permutation(changed.y[changed.folds[1]])
-    splits = grow(bags.x[:, :-1], L, 60, default_rng(0))
+    splits = grow(bags.x[:, :-1], np.arange(len(bags.x)), L, 60, default_rng(0))
     leaves = [b.restricted(np.flatnonzero(splits(b.x[:, :-1]) == 0)) for b in (bags, changed)]
     bumps = features_of(fit_leaves(bags)).leaves[0].bumps
     members = [DualRidge(leaf, leaf.groups[0], bumps, map).fit(1, 0.1) for leaf in leaves]

@@ -43,3 +43,12 @@ def test_a_loss_that_is_not_a_number_never_improves():
     assert not stopping.improves(np.nan, 0)
     assert stopping.improves(1.0, 1)
     assert not stopping.improves(np.nan, 2)
+
+
+def test_a_score_decides_before_the_loss_and_the_loss_between_equal_scores():
+    stopping = Stopping(1.0, best_score=0.5)
+    assert not stopping.improves(0.1, 1, 0.4)
+    assert stopping.improves(2.0, 2, 0.6)
+    assert not stopping.improves(2.0, 3, 0.6)
+    assert stopping.improves(1.9, 4, 0.6)
+    assert stopping.best_layers == 4

@@ -11,8 +11,8 @@ columns of its own members, and the head is the mean over members. Members that 
 rows (``Bags.kept``) are left out.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -28,6 +28,7 @@ from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Head, Layer, LayerFeatures, LowRankStep, Network
 from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.threads import Team
 from rfrboost._typing import Array, Indices
 
 # Weight of the penalty on the squared distance from equal weights, next to a mean loss over rows.
@@ -42,6 +43,10 @@ STACKING_ITERATIONS = 200
 # more. Three runs do as a rule.
 STACKING_RUNS = 20
 STACKING_GAIN = 1e-9
+
+# The share of the time that is left in which rows outside the sample are predicted; the rest is for
+# the importances of columns.
+PREDICTING_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -61,19 +66,80 @@ class Families:
 
 
 def assemble(
-    bags: Bags, mean: Array, loss: Loss, families: Families, deadline: float = np.inf
+    bags: Bags,
+    mean: Array,
+    loss: Loss,
+    families: Families,
+    deadline: float = np.inf,
+    score: Callable[[Array], float] | None = None,
 ) -> tuple[Network, Array]:
     """The weighted families as one network, and its raw predictions for held-out rows (n, d).
 
     ``mean`` are the means of the columns of X, which the rows of ``bags`` are without. After the
-    ``deadline``, a reading of ``time.perf_counter``, weights are taken as they are.
+    ``deadline``, a reading of ``time.perf_counter``, weights are taken as they are. ``score`` says
+    how good predictions for held-out rows are, if not by their loss.
     """
-    v, b, combined = family_weights(bags, loss, families, deadline)
+    v, b, combined = family_weights(bags, loss, families, deadline, score)
+    return network_of(families, v, b, mean, bags.kept), combined
+
+
+def assemble_sampled(
+    bags: Bags,
+    sample: Bags,
+    rows: Indices,
+    mean: Array,
+    loss: Loss,
+    families: Families,
+    team: Team,
+    deadline: float = np.inf,
+    score: Callable[[Array], float] | None = None,
+) -> tuple[Network, Array]:
+    """As :func:`assemble`, where all but the kernel family were fitted on a ``sample`` of the rows.
+
+    ``rows`` are the numbers of its rows among those of ``bags``. Families are weighted by the
+    sample. Members that hold a row out then predict it, whether it was in the sample or not. Where
+    time is too short for that, predictions of rows outside the sample may be NaN.
+    """
+    own = families
+    if families.kernel is not None:
+        places = np.searchsorted(bags.held_out, rows[sample.held_out])
+        sampled = replace(families.kernel, out_of_fold=families.kernel.out_of_fold[places])
+        own = replace(families, kernel=sampled)
+    v, b, combined = family_weights(sample, loss, own, deadline, score)
+    raw = np.full((len(bags.y), len(b)), np.nan)
+    of_kernel = np.zeros(raw.shape)
+    if families.kernel is not None:
+        of_kernel[bags.held_out] = v[1 + len(families.boosted)] * families.kernel.out_of_fold
+    raw[rows[sample.held_out]] = combined
+    others = replace(families, kernel=None)
+    last = perf_counter() + PREDICTING_SHARE * (deadline - perf_counter())
+    predictions = {
+        k: network_of(others, v, b, mean, tuple(holders)).prediction
+        for k, holders in bags.holders().items()
+    }
+
+    def predict(batch: tuple[int, slice]) -> None:
+        k, s = batch
+        prediction = predictions[k]
+        assert prediction is not None  # features of an ensemble read x alone
+        if perf_counter() < last:
+            raw[s] = prediction(bags.x[s]) + of_kernel[s]
+
+    # Folds in turn, so that each has its share where time is too short for all rows.
+    batches = [(k, s) for k, s in bags.batches() if k in predictions]
+    list(team(predict, sorted(batches, key=lambda own: own[1].start - bags.folds[own[0]].start)))
+    return network_of(families, v, b, mean, bags.kept), raw[bags.held_out]
+
+
+def network_of(
+    families: Families, v: Array, b: Array, mean: Array, kept: tuple[int, ...]
+) -> Network:
+    """The families with weights ``v`` and the intercept ``b`` as one network of the members
+    ``kept``."""
     n_boosted = len(families.boosted)
-    kept = bags.kept
     m = len(kept)
     d = len(b)
-    weights = np.zeros((bags.x.shape[1], m * d))
+    weights = np.zeros((len(mean) + 1, m * d))
     # Boosted members begin with the predictions of linear ones, so that these have both weights.
     of_linear = v[: 1 + n_boosted].sum()
     of_trees = 0.0 if families.trees is None else v[-1]
@@ -97,24 +163,52 @@ def assemble(
     average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])
     head = Head(frozen(average))
     initial = DenseFeatures(weights, "identity")
-    network = Network(frozen(mean), initial, tuple(layers), (head,) * (len(layers) + 1))
-    return network, combined
+    return Network(frozen(mean), initial, tuple(layers), (head,) * (len(layers) + 1))
 
 
 def family_weights(
-    bags: Bags, loss: Loss, families: Families, deadline: float = np.inf
+    bags: Bags,
+    loss: Loss,
+    families: Families,
+    deadline: float = np.inf,
+    score: Callable[[Array], float] | None = None,
 ) -> tuple[Array, Array, Array]:
-    """The weights v of all families, the intercept b, and the weighted out-of-fold predictions."""
+    """The weights v of all families, the intercept b, and the weighted out-of-fold predictions.
+
+    Weights minimise the loss. A ``score`` chooses among those of all families, of all but one, and
+    of one alone (:func:`subsets`): few enough for held-out rows to choose from.
+    """
     fits = [families.linear, *families.boosted]
     others = [fit for fit in (families.kernel, families.trees) if fit is not None]
     raw = np.stack([fit.out_of_fold for fit in (*fits, *others)])
     y = bags.y[bags.held_out]
     w = bags.w[bags.held_out]
     same_members = bags.kept == bags.members
-    v, b = stack(list(raw), y, w, loss, deadline) if same_members else mixture(raw, y, w, loss)
-    combined = np.einsum("f,fnd->nd", v, raw) + b
-    shift = loss.shift(combined, y, w)
-    return v, b + shift, combined + shift
+
+    def weighted(some: list[int]) -> tuple[Array, Array, Array]:
+        own = raw[some]
+        v = np.zeros(len(raw))
+        v[some], b = (
+            stack(list(own), y, w, loss, deadline) if same_members else mixture(own, y, w, loss)
+        )
+        combined = np.einsum("f,fnd->nd", v, raw) + b
+        shift = loss.shift(combined, y, w)
+        return v, b + shift, combined + shift
+
+    if score is None:
+        return weighted(list(range(len(raw))))
+    return max(map(weighted, subsets(len(raw), deadline)), key=lambda found: score(found[2]))
+
+
+def subsets(n_families: int, deadline: float) -> Iterator[list[int]]:
+    """All families, all but one of them, and one alone; only the first after the deadline."""
+    everyone = list(range(n_families))
+    yield everyone
+    fewer = [[k for k in everyone if k != left_out] for left_out in everyone]
+    alone = [[k] for k in everyone if n_families > 2]
+    for some in fewer + alone:
+        if some and perf_counter() < deadline:
+            yield some
 
 
 def stack(

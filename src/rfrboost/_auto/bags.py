@@ -12,7 +12,8 @@ they hold out, as under splits by group, all of them predict new rows together. 
 splits by time, where the first member knows the oldest rows only, one more member is fitted on all
 rows: it alone predicts new rows, and the others say when to stop and how large its errors are.
 
-Shapes: x is (n, D+1), rows in homogeneous coordinates (z, 1); y is (n, k); w is (n,).
+Shapes: x is (n, D+1), rows in homogeneous coordinates (z, 1), which are sorted in place; y is
+(n, k); w is (n,).
 """
 
 from collections.abc import Iterator
@@ -32,6 +33,9 @@ ONE_MEMBER_FOLDS = 5
 # The most folds with which members share draws of random features: there is a Gram matrix for each,
 # 2 MB for 512 features. Splits that overlap cut rows into many folds.
 MOST_SHARED_FOLDS = 100
+
+# Numbers that are copied at a time when rows are sorted: 128 MB.
+SORTED_ENTRIES = 2**24
 
 # Some of the folds, for each member.
 Some = tuple[tuple[int, ...], ...]
@@ -234,6 +238,7 @@ def sorted_by_fold(
 ) -> Bags:
     """Sort rows by ``fold``, and by ``order`` within each fold; scale weights to a mean of one.
 
+    ``x`` itself is sorted: of a table that fills the memory there must not be a copy.
     ``fitted`` and ``held`` are the folds of each member. A member that holds out nothing is the
     only one that is kept; of the others, the one that is fitted on most rows is then the judge.
     """
@@ -245,8 +250,9 @@ def sorted_by_fold(
     groups = (members,) if shared else tuple((k,) for k in members)
     of_all_rows = tuple(k for k in members if not held[k])
     judges = [k for k in members if held[k]] if of_all_rows else [0]
+    sort_rows(x, order)
     return Bags(
-        x=x[order],
+        x=x,
         y=np.asfortranarray(y[order]),
         w=np.ones(len(y)) if w is None else w[order] / w[order].mean(),
         folds=folds,
@@ -261,6 +267,14 @@ def sorted_by_fold(
         origin=np.argsort(order),
         sizes=sizes,
     )
+
+
+def sort_rows(x: Array, order: Indices) -> None:
+    """Put the rows of an array in an order, in place: some columns at a time are copied."""
+    width = max(SORTED_ENTRIES // len(x), 1)
+    for begin in range(0, x.shape[1], width):
+        some = slice(begin, begin + width)
+        x[:, some] = x[order, some]
 
 
 def union(folds: Some, members: tuple[int, ...]) -> tuple[int, ...]:

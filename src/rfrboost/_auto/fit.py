@@ -7,32 +7,46 @@ regressions on bumps around the training rows in that metric. *Tree* members are
 trees, for steps and interactions. All families are weighted by their
 out-of-fold predictions and become one network (:mod:`rfrboost._auto.assemble`).
 
-X is (n, D), y (n, k), and w (n,) or None. Everything is held in memory: row blocks of more than
-50,000 rows are fitted as a single network instead (:mod:`rfrboost._paper.boost`).
+x is (n, D+1), y (n, k), and w (n,) or None. Nothing but x is as large as the table: it is in memory
+or mapped to a temporary file, and neither copied nor computed anew.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
-from rfrboost._auto.assemble import Families, assemble
+from rfrboost._auto.assemble import Families, assemble, assemble_sampled
 from rfrboost._auto.bags import Bags, Splits, bag, bag_apart, bag_split
 from rfrboost._auto.conformal import HeldOut
 from rfrboost._auto.kernel import KernelFit, every_row_a_centre, fit_kernel
 from rfrboost._auto.layer import Settings
 from rfrboost._auto.local_kernels import fit_local_kernels
-from rfrboost._auto.members import Boosted, Run, boost_members, fit_linear
+from rfrboost._auto.members import Boosted, Run, Snapshot, boost_members, fit_linear
 from rfrboost._auto.trees import TreesFit, fit_trees
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network, centered
 from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.arrays import coarse
-from rfrboost._numerics.sizes import SIZES, Sizes
+from rfrboost._numerics.sizes import BATCH_ROWS, SIZES, Sizes
 from rfrboost._numerics.threads import keep_freed_memory, team
-from rfrboost._typing import Array
+from rfrboost._typing import Array, Indices
+
+# How good raw predictions (m, d) of these rows (m,) are, the higher the better.
+Score = Callable[[Array, Indices], float]
+
+# What comes out of a phase: members of one kind, or None.
+Family = TypeVar("Family")
+
+# The phases of a fit, which it tells of, and the share of its time that each takes about.
+LINEAR, TREES, KERNEL, WEIGHTS = "linear members", "trees", "kernel members", "weights"
+SHARES = {LINEAR: 0.01, TREES: 0.25, KERNEL: 0.2, WEIGHTS: 0.01}
+BOOSTED_SHARE = 0.18
 
 # The shares of a time limit after which no further layer of trees is grown, and none of neurons is
 # boosted, where other families are to follow. Trees come first: they cost least.
@@ -56,7 +70,9 @@ class Plan:
     ``n_layers`` is the largest number of layers of a boosted family, ``n_features`` None means that
     it depends on the number of rows, and ``strata`` that y are class indicators. There is a boosted
     family for each of ``samplers``, whose first layers are drawn by that of ``first_samplers``, a
-    kernel family if ``bumps``, and a family of trees if ``trees``.
+    kernel family if ``bumps``, and a family of trees if ``trees``. A ``score`` takes the place of
+    the loss where held-out rows decide how many layers are kept and which families are weighted;
+    its rows are numbered as in X, validation rows after them.
     """
 
     loss: Loss
@@ -74,6 +90,7 @@ class Plan:
     learns_metric: bool
     seed: int
     sizes: Sizes = SIZES
+    score: Score | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +111,7 @@ class AutoFit:
 
 
 def fit_auto(
-    X: Array,
+    x: Array,
     y: Array,
     w: Array | None,
     validation: tuple[Array, Array] | None,
@@ -102,18 +119,20 @@ def fit_auto(
     plan: Plan,
     watch: Watch,
     deadline: float = np.inf,
+    snapshot: Snapshot | None = None,
 ) -> AutoFit:
     """Fit all families of a plan and combine them into one network.
 
-    ``watch`` is called with the record of each boosted layer. If ``validation`` rows (X, y) are
+    ``x`` (n, D+1) are the rows with a last column of ones; they are centred and sorted in place.
+    ``watch`` is told of each boosted layer, and may end the fit. If ``validation`` rows (X, y) are
     given there is one member, which is fitted on all of X and holds them out. If ``splits`` are
     given, they say what each member is fitted on and holds out. ``deadline`` is when the fit has to
-    end, a reading of ``time.perf_counter``.
+    end, a reading of ``time.perf_counter``. Families that ``snapshot`` has are taken from there,
+    others are written to it.
     """
     keep_freed_memory()
     rng = default_rng(SeedSequence(plan.seed))
-    mean = coarse(np.average(X, axis=0, weights=w), np.ptp(X, axis=0))
-    x = centered(X, mean)
+    mean = center(x, w)
     if validation is not None:
         held = (centered(validation[0], mean), validation[1])
         bags = bag_apart(x, y, w, held, rng, plan.sizes)
@@ -129,9 +148,22 @@ def fit_auto(
             within_group=map if several else threads,
             deadline=part_of_time(FAMILIES_SHARE, deadline),
             watch=watch,
+            score=score_of_bags(plan.score, bags, bags.held_out),
+            snapshot=snapshot,
         )
-        families, records = fit_families(bags, plan, rng, run)
-        network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline)
+        rows = sampled_rows(bags)
+        if rows is None:
+            families, records = fit_families(bags, bags, plan, rng, run)
+            watch.begin(WEIGHTS)
+            network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline, run.score)
+        else:
+            sample = bags.restricted(rows)
+            run = replace(run, score=score_of_bags(plan.score, bags, rows[sample.held_out]))
+            families, records = fit_families(bags, sample, plan, rng, run)
+            watch.begin(WEIGHTS)
+            network, held_out_raw = assemble_sampled(
+                bags, sample, rows, mean, plan.loss, families, threads, deadline, run.score
+            )
     raw = np.full((len(bags.y), held_out_raw.shape[1]), np.nan)
     raw[bags.held_out] = held_out_raw
     return AutoFit(
@@ -142,15 +174,55 @@ def fit_auto(
     )
 
 
+def sampled_rows(bags: Bags) -> Indices | None:
+    """The rows that all families but the kernel members are fitted on, if these are not all.
+
+    Kernel members learn from every row how the target behaves around it, leaf by leaf. What the
+    others learn is the same everywhere, and known from ``Sizes.boosted_rows`` rows. Rows of bags
+    lie in random order within folds and classes, so that evenly spaced ones are a fair sample.
+    """
+    n, most = len(bags.y), bags.sizes.boosted_rows
+    if n <= most or len(bags.groups) > 1:
+        return None
+    rows = np.arange(most) * n // most
+    counts = np.diff(np.searchsorted(rows, [0, *(fold.stop for fold in bags.folds)]))
+    return rows if counts.min() >= bags.sizes.leaf_held_out_rows else None
+
+
+def center(x: Array, w: Array | None) -> Array:
+    """Subtract the weighted mean of each column from rows (x, 1), in place; return these means."""
+    X = x[:, :-1]
+    total = np.zeros(X.shape[1])
+    for begin in range(0, len(X), BATCH_ROWS):
+        s = slice(begin, begin + BATCH_ROWS)
+        total += X[s].sum(axis=0) if w is None else w[s] @ X[s]
+    weight = len(X) if w is None else w.sum()
+    mean = coarse(total / weight, np.ptp(X, axis=0))
+    X -= mean
+    return mean
+
+
+def score_of_bags(
+    score: Score | None, bags: Bags, rows: Indices
+) -> Callable[[Array], float] | None:
+    """The score of predictions for these rows of the bags, in the order that they have there."""
+    if score is None:
+        return None
+    handed_in = np.argsort(bags.origin)[rows]
+    return lambda raw: score(raw, handed_in)
+
+
 def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:
     """The held-out rows that tell how wrong a member is, with predictions ``raw`` (n, d).
 
     They are the rows it holds out; a row that several members hold out counts in part for each.
-    For a member that is fitted on all rows they are the rows that the others hold out.
+    For a member that is fitted on all rows they are the rows that the others hold out. Rows without
+    a prediction are left out.
     """
     rows = bags.holding(member)
     if not len(rows):
-        return HeldOut(raw[bags.held_out], bags.y[bags.held_out], bags.w[bags.held_out])
+        rows = bags.held_out[np.isfinite(raw[bags.held_out]).all(axis=1)]
+        return HeldOut(raw[rows], bags.y[rows], bags.w[rows])
     holders = bags.holders()
     times = np.concatenate(
         [
@@ -158,47 +230,101 @@ def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:
             for k in bags.held[member]
         ]
     )
+    known = np.isfinite(raw[rows]).all(axis=1)
+    rows, times = rows[known], times[known]
     return HeldOut(raw[rows], bags.y[rows], bags.w[rows] / times)
 
 
 def fit_families(
-    bags: Bags, plan: Plan, rng: Generator, run: Run
+    bags: Bags, sample: Bags, plan: Plan, rng: Generator, run: Run
 ) -> tuple[Families, tuple[LayerRecord, ...]]:
     """Fit one family after the other, and return them with the records of their layers.
 
-    The linear family is always fitted; time decides about the rest.
+    Kernel members are fitted on all rows, the others on those of the ``sample``, which may be all.
+    The linear family is always fitted; time and ``run.watch`` decide about the rest.
     """
     loss = plan.loss
     bumps = plan.bumps and loss.least_squares
     share = BOOSTING_SHARE if bumps else 1.0
-    starts = [loss.start(bags.y[rows], bags.w[rows]) for rows in map(bags.training, bags.members)]
+    starts = [
+        loss.start(sample.y[rows], sample.w[rows]) for rows in map(sample.training, sample.members)
+    ]
     constants = np.stack(starts)
-    start = np.tile(constants, (len(bags.y), 1, 1))
-    linear, start = fit_linear(bags, start, loss, plan.linear_penalties, run)
+    start = np.tile(constants, (len(sample.y), 1, 1))
+    begin(run, LINEAR)
+    linear, start = fit_linear(sample, start, loss, plan.linear_penalties, run)
     boosting = replace(run, deadline=part_of_time(share, run.deadline))
     growing = replace(run, deadline=part_of_time(TREES_SHARE, run.deadline))
     # Linear members draw nothing. Their streams stay theirs, so that those of others are the same
     # as ever.
-    rng.spawn(len(bags.groups))
+    rng.spawn(len(sample.groups))
     trees: TreesFit | None = None
     if plan.trees:
         growing = growing if plan.samplers or bumps else run
-        trees = fit_trees(bags, constants, loss, plan.n_layers, rng, growing)
+        grow = partial(fit_trees, sample, constants, loss, plan.n_layers, rng, growing)
+        trees = kept_or_fitted(TREES, grow, rng, run)
     by_sampler: list[list[Boosted]] = []
-    for first, sampler in zip(plan.first_samplers, plan.samplers, strict=True):
-        if perf_counter() < boosting.deadline:
-            settings = boosting_settings(bags, plan, first, sampler)
-            by_sampler.append(boost_members(bags, start, loss, settings, rng, boosting))
+    for k, (first, sampler) in enumerate(zip(plan.first_samplers, plan.samplers, strict=True)):
+        if perf_counter() < boosting.deadline and not has_ended(run):
+            settings = boosting_settings(sample, plan, first, sampler)
+            boost = partial(boost_members, sample, start, loss, settings, rng, boosting)
+            by_sampler.append(kept_or_fitted(boosted_phase(k), boost, rng, run))
     kernel: KernelFit | None = None
-    if bumps and perf_counter() < run.deadline:
+    if bumps and perf_counter() < run.deadline and not has_ended(run):
         unlearned = (np.ones(bags.x.shape[1] - 1),) * len(bags.groups)
         metrics = by_sampler[0][0].metrics if by_sampler else unlearned
         fit_bumps = fit_kernel if every_row_a_centre(bags) else fit_local_kernels
-        kernel = fit_bumps(bags, metrics, rng, run)
+        kernel = kept_or_fitted(KERNEL, partial(fit_bumps, bags, metrics, rng, run), rng, run)
     boosted = tuple(of_penalty for family in by_sampler for of_penalty in family)
     records = () if trees is None else trees.records
     records += tuple(record for family in by_sampler for record in family[0].records)
     return Families(constants, linear, boosted, kernel, trees), records
+
+
+def kept_or_fitted(phase: str, fit: Callable[[], Family], rng: Generator, run: Run) -> Family:
+    """The family of a phase: from the snapshot, if it is there, or else fitted and kept there.
+
+    ``fit`` spawns streams of ``rng``. Those of a family that is not fitted again are spawned all
+    the same, so that later families draw what they would have drawn.
+    """
+    begin(run, phase)
+    if run.snapshot is None:
+        return fit()
+    streams: Any = rng.bit_generator.seed_seq
+    known = run.snapshot.read(phase)
+    if known is not None:
+        family: Family = known[0]
+        rng.spawn(known[1] - streams.n_children_spawned)
+        return family
+    family = fit()
+    if not has_ended(run):
+        run.snapshot.write(phase, family, streams.n_children_spawned)
+    return family
+
+
+def phases(plan: Plan) -> dict[str, float]:
+    """The phases of a fit in their order, each with the share of the time that it may take."""
+    boosted = {boosted_phase(k): BOOSTED_SHARE for k in range(len(plan.samplers))}
+    left_out = {TREES} if not plan.trees else set()
+    left_out |= {KERNEL} if not (plan.bumps and plan.loss.least_squares) else set()
+    found = {LINEAR: SHARES[LINEAR], TREES: SHARES[TREES], **boosted, **SHARES}
+    return {phase: share for phase, share in found.items() if phase not in left_out}
+
+
+def boosted_phase(k: int) -> str:
+    """The name of the phase of a boosted family, by its number."""
+    return f"random features {k + 1}"
+
+
+def begin(run: Run, phase: str) -> None:
+    """Say that a phase begins."""
+    if run.watch is not None:
+        run.watch.begin(phase)
+
+
+def has_ended(run: Run) -> bool:
+    """Whether the fit is to end without another family."""
+    return run.watch is not None and run.watch.ended
 
 
 def part_of_time(share: float, deadline: float) -> float:

@@ -97,7 +97,7 @@ def leaves_of(
     members = [rows(k) for k in bags.members for rows in (bags.holding, bags.training)]
     needed = [rows for rows in members if len(rows)]
     while True:
-        splits = grow(X[seen], L, most_rows, rng, deadline)
+        splits = grow(X, seen, L, most_rows, rng, deadline)
         where = splits(X)
         parts = [np.flatnonzero(where == leaf) for leaf in range(splits.n_leaves)]
         counts = [np.bincount(where[rows], minlength=len(parts)) for rows in needed]

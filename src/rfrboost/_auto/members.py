@@ -15,9 +15,11 @@ Predictions of all members are arrays (n, members, d). One layer is in
 :mod:`rfrboost._auto.layer`; this module decides how many there are.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from time import perf_counter
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -39,15 +41,27 @@ from rfrboost._paper.stopping import Stopping
 from rfrboost._typing import Array
 
 
+class Snapshot(Protocol):
+    """Where finished families are kept, by the phase in which they were fitted."""
+
+    def read(self, phase: str) -> tuple[Any, int] | None:
+        """A family, and how many streams its generator had spawned when it was finished."""
+
+    def write(self, phase: str, family: Any, streams: int) -> None:
+        """Keep a family."""
+
+
 @dataclass(frozen=True)
 class Run:
-    """The threads that a fit uses, its time limit, and a function that is told of its layers.
+    """The threads that a fit uses, its time limit, whom it tells of its layers, and its snapshot.
 
     ``team`` is for work outside groups, ``across_groups`` for one task per group, ``within_group``
     for the tasks of one group. A team must not be used from inside its own tasks, so that one of
     the last two is plain ``map``. ``deadline`` is when all families have to be fitted, a reading of
-    ``time.perf_counter`` in seconds. ``watch`` is a function that is called with the
-    record of the best penalty's layer after each round, or None.
+    ``time.perf_counter`` in seconds. ``watch``, if there is one, is told of the best
+    penalty's layer after each round, and may end the layers. ``score`` says how good out-of-fold
+    predictions (rows of ``Bags.held_out``, d) are, the higher the better; where it is None, only
+    the loss counts. ``snapshot`` keeps families that are finished, if there is one.
     """
 
     team: Team
@@ -55,13 +69,16 @@ class Run:
     within_group: Team
     deadline: float
     watch: Watch | None
+    score: Callable[[Array], float] | None = None
+    snapshot: Snapshot | None = None
 
 
 @dataclass(frozen=True)
 class Boosted:
     """The layers kept under one penalty, each a layer for every group.
 
-    ``out_of_fold`` are their predictions for held-out rows and ``loss`` is the mean loss of these;
+    ``out_of_fold`` are their predictions for held-out rows, ``loss`` is the mean loss of these and
+    ``score`` their score, if there is one;
     ``metrics`` are the distance metrics L (see :class:`~rfrboost._auto.layer.GroupDraws`) in which
     each group drew the last of the layers; there are none where nothing was drawn.
     """
@@ -72,6 +89,7 @@ class Boosted:
     metrics: tuple[Array, ...]
     penalty: float
     records: tuple[LayerRecord, ...]
+    score: float = 0.0
 
 
 @dataclass(eq=False)
@@ -92,9 +110,10 @@ class Candidate:
         self.records.append(record)
         self.loss = record.loss
 
-    def judge(self, bags: Bags, metrics: tuple[Array, ...]) -> None:
-        """Keep the layers so far if their loss is the best yet by more than IMPROVEMENT."""
-        if self.stopping.improves(self.loss, len(self.layers)):
+    def judge(self, bags: Bags, metrics: tuple[Array, ...], run: Run) -> None:
+        """Keep the layers so far if they are the best yet, by their score or by their loss."""
+        score = held_out_score(bags, self.raw, run)
+        if self.stopping.improves(self.loss, len(self.layers), score):
             self.best = Boosted(
                 layers=tuple(self.layers),
                 out_of_fold=bags.out_of_fold(self.raw),
@@ -102,6 +121,7 @@ class Candidate:
                 metrics=metrics,
                 penalty=self.penalty,
                 records=tuple(self.records),
+                score=score,
             )
 
     def may_improve(self, enough: float) -> bool:
@@ -157,10 +177,11 @@ def boost_members(
     """Boost from predictions ``start`` (n, members, d), under all penalties side by side.
 
     Layers are added under each penalty until its held-out loss has stalled
-    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough, or until time is up: a layer
-    that takes as long as the last must end before the deadline. Returns a :class:`Boosted` for each
-    penalty that lowered the held-out loss by more than ``stopping.IMPROVEMENT``, best first; if
-    none did, one without layers.
+    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough, until ``run.watch`` says so, or
+    until time is up: a layer that takes as long as the last must end before the deadline. Returns
+    a :class:`Boosted` for each penalty that lowered the held-out loss by more than
+    ``stopping.IMPROVEMENT`` (or raised ``run.score``, where there is one), best first; if none did,
+    one without layers.
     """
     groups = [
         GroupDraws(bags, group, settings, own, run.within_group, run.deadline)
@@ -174,9 +195,16 @@ def boost_members(
         metrics=tuple(group.L for group in groups),
         penalty=settings.penalties[0],
         records=(),
+        score=held_out_score(bags, start, run),
     )
     everyone = [
-        Candidate(penalty, start.copy(), start_loss, without_layers, Stopping(start_loss))
+        Candidate(
+            penalty,
+            start.copy(),
+            start_loss,
+            without_layers,
+            Stopping(start_loss, best_score=without_layers.score),
+        )
         for penalty in settings.penalties
     ]
     candidates = everyone
@@ -195,15 +223,16 @@ def boost_members(
             length = float(np.mean([of_group.step_length for of_group in layer]))
             number = len(candidate.layers) + 1
             candidate.add(layer, layer_record(bags, candidate.raw, loss, number, length, seconds))
-            candidate.judge(bags, metrics)
-        if run.watch is not None:
-            run.watch(min(candidates, key=attrgetter("loss")).records[-1])
+            candidate.judge(bags, metrics, run)
+        leading = min(candidates, key=attrgetter("loss")).records[-1]
+        if run.watch is not None and not run.watch.layer(leading):
+            break
         candidates = [candidate for candidate in candidates if candidate.may_improve(enough)]
         if not candidates or perf_counter() + seconds >= run.deadline:
             break
         leader = min(candidates, key=attrgetter("loss"))
     improved = [candidate.best for candidate in everyone if candidate.best.layers]
-    return sorted(improved, key=attrgetter("loss")) or [without_layers]
+    return sorted(improved, key=lambda found: (-found.score, found.loss)) or [without_layers]
 
 
 def next_layers(
@@ -237,6 +266,14 @@ def held_out_loss(bags: Bags, raw: Array, loss: Loss) -> float:
     values = loss.value(bags.out_of_fold(raw), bags.y[rows])
     mean = float(bags.w[rows] @ values / bags.w[rows].sum())
     return mean if np.isfinite(mean) else np.inf
+
+
+def held_out_score(bags: Bags, raw: Array, run: Run) -> float:
+    """The score of the out-of-fold predictions among ``raw``; 0 where only the loss counts."""
+    if run.score is None:
+        return 0.0
+    out_of_fold = bags.out_of_fold(raw)
+    return run.score(out_of_fold) if np.isfinite(out_of_fold).all() else -np.inf
 
 
 def constant_loss(bags: Bags, loss: Loss) -> float:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rfrboost._auto.bags import Bags
 from rfrboost._auto.layer import step_length
-from rfrboost._auto.members import Run, held_out_loss, layer_record
+from rfrboost._auto.members import Run, held_out_loss, held_out_score, layer_record
 from rfrboost._model.history import LayerRecord
 from rfrboost._model.losses import Loss
 from rfrboost._model.trees import Trees
@@ -118,7 +118,7 @@ def fit_trees(
     ]
     raw = np.stack([forest.raw for forest in forests], axis=1)
     start_loss = held_out_loss(bags, raw, loss)
-    stopping = Stopping(start_loss)
+    stopping = Stopping(start_loss, best_score=held_out_score(bags, raw, run))
     enough = loss.enough * start_loss
     penalty = LEAF_PENALTY * average_curvature(bags, forests[0].raw, loss)
     best = bags.out_of_fold(raw)
@@ -129,10 +129,10 @@ def fit_trees(
         raw = np.stack([forest.raw for forest in forests], axis=1)
         records.append(layer_record(bags, raw, loss, layer, 1.0, perf_counter() - began))
         mean = records[-1].loss
-        if run.watch is not None:
-            run.watch(records[-1])
-        if stopping.improves(mean, layer):
+        if stopping.improves(mean, layer, held_out_score(bags, raw, run)):
             best = bags.out_of_fold(raw)
+        if run.watch is not None and not run.watch.layer(records[-1]):
+            break
         now = perf_counter()
         if stopping.stalled(layer) or mean <= enough or 2 * now - began >= run.deadline:
             break

@@ -22,13 +22,18 @@ def open_blocks(source: BlockArrays, sizes: Sizes = SIZES) -> Iterator[Streamed]
         if source.weighted:
             # Divided by a power of two, so that equal weights of any size give the same bits.
             exponent = int(np.frexp(source.largest_weight)[1])
-            least = float(np.ldexp(NEGLIGIBLE_WEIGHT, exponent))
+            least = least_weight(source.largest_weight)
             if source.smallest_weight <= least:
                 source.drop_below(least)
                 chunks.close_inputs()
                 chunks = Streamed(source, spill, sizes)
             chunks.set("w", scaled_weights, -exponent)
         yield chunks
+
+
+def least_weight(largest: float) -> float:
+    """The weight up to which a row is left out, beside the largest one."""
+    return float(np.ldexp(NEGLIGIBLE_WEIGHT, int(np.frexp(largest)[1])))
 
 
 def scaled_weights(chunk: Chunk, exponent: int) -> Array:

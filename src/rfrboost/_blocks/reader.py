@@ -13,7 +13,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d
 
 from rfrboost._blocks.block import NamedBlock
-from rfrboost._blocks.held_out import HeldOutRows
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._tables.encoder import Encoder, differences
 from rfrboost._tables.table import is_missing
@@ -50,18 +49,12 @@ class BlockArrays:
 
     X is encoded if there is an ``encoder``. ``n_columns``, ``names`` and ``targets`` (the number of
     columns of y) are those of the first block, and every other block must have the same. Rows of
-    weight up to ``least_weight``, and those that ``held`` takes out, are left out.
+    weight up to ``least_weight`` are left out.
     """
 
-    def __init__(
-        self,
-        blocks: RowBlocks,
-        encoder: Encoder | None = None,
-        held: HeldOutRows | None = None,
-    ) -> None:
+    def __init__(self, blocks: RowBlocks, encoder: Encoder | None = None) -> None:
         self.blocks = blocks
         self.encoder = encoder
-        self.held = held
         self.n_columns: int | None = None
         self.names: list[str] | None = None
         self.targets: int | None = None
@@ -71,24 +64,16 @@ class BlockArrays:
         self.smallest_weight = np.inf
 
     def __iter__(self) -> Iterator[tuple[Array, Array, Array | None]]:
-        first = 0
         for block in self.blocks.labelled():
-            yield self.to_fit(block, first)
-            first += np.shape(block.X)[0]
-        if self.held is not None:
-            self.held.close()
+            yield self.to_fit(block)[:3]
 
-    def to_fit(self, block: NamedBlock, first: int) -> tuple[Array, Array, Array | None]:
-        """The rows of a block that are fitted; ``first`` is the place of its first row among all.
-
-        The others are those of no weight, and those held out.
-        """
+    def to_fit(self, block: NamedBlock) -> tuple[Array, Array, Array | None, Mask]:
+        """X, y and weights of the rows of a block that weigh anything, and a mask (m,) of them."""
         X, y, w = self.checked(block)
-        counting = self.counting(w)
-        X, Y, w = X[counting], self.coded(y[counting]), None if w is None else w[counting]
-        if self.held is None:
-            return X, Y, w
-        return self.held.split(X, Y, w, np.arange(first, first + len(y))[counting])
+        counting = self.counting(y, w)
+        if counting.all():
+            return X, self.coded(y), w, counting
+        return X[counting], self.coded(y[counting]), None if w is None else w[counting], counting
 
     def checked(self, block: NamedBlock) -> tuple[Array, np.ndarray, Array | None]:
         """X, y and weights of all rows of a block; errors name it."""
@@ -102,9 +87,9 @@ class BlockArrays:
             y, w = self._targets(block)
         return (y[:, 0] if self.y_is_1d and y.ndim > 1 else y), w
 
-    def counting(self, w: Array | None) -> Mask | slice:
+    def counting(self, y: np.ndarray, w: Array | None) -> Mask:
         """Which rows weigh enough to count, as a mask (m,); all if there are no weights."""
-        return slice(None) if w is None else w > self.least_weight
+        return np.ones(len(y), bool) if w is None else w > self.least_weight
 
     def _targets(self, block: NamedBlock) -> tuple[np.ndarray, Array | None]:
         """y and weights of a block, checked beside its X."""
@@ -125,7 +110,8 @@ class BlockArrays:
         """X as an array of finite numbers."""
         if self.encoder is None:
             return numbers(X, "X", two_axes=True)
-        return self.encoder(X) if np.shape(X)[0] else np.empty((0, self.encoder.width))
+        n_rows = np.shape(X)[0]
+        return self.encoder(X, warn=False) if n_rows else np.empty((0, self.encoder.width))
 
     def target(self, y: Any) -> np.ndarray:
         """The targets of a block, checked: numbers (m, k), or labels (m,)."""
@@ -157,14 +143,13 @@ class BlockArrays:
     def drop_below(self, least: float) -> None:
         """Before the rows are read anew: leave out those of weight up to ``least``."""
         self.least_weight = least
-        if self.held is not None:
-            self.held.begin()
 
     def _check_columns(self, X: Any) -> None:
         """Refuse an X whose columns are not those of the first block."""
-        if np.ndim(X) != 2:
-            raise ValueError(f"X has {np.ndim(X)} axes, not two: rows and columns.")
-        n_columns = np.shape(X)[1]
+        shape = np.shape(X)
+        if len(shape) != 2:
+            raise ValueError(f"X has {len(shape)} axes, not two: rows and columns.")
+        n_columns = shape[1]
         names = names_of(X)
         if self.n_columns is None:
             self.n_columns = n_columns
@@ -185,13 +170,8 @@ class ClassBlockArrays(BlockArrays):
     ``coded`` numbers the labels in the order in which they are found: y is (m, 1).
     """
 
-    def __init__(
-        self,
-        blocks: RowBlocks,
-        encoder: Encoder | None = None,
-        held: HeldOutRows | None = None,
-    ) -> None:
-        super().__init__(blocks, encoder, held)
+    def __init__(self, blocks: RowBlocks, encoder: Encoder | None = None) -> None:
+        super().__init__(blocks, encoder)
         self.numbers_of: dict[Any, int] = {}
         self.found: list[np.ndarray] = []
         #: whether labels are text, once there are any

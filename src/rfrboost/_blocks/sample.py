@@ -43,6 +43,7 @@ class BlockSample:
                 warn_of_unread(self.n_rows)
                 self.complete = False
                 break
+        self.largest_weight = source.largest_weight
 
     def _add(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> None:
         """Count the rows of a block, and keep some of them."""

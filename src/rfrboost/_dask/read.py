@@ -1,33 +1,25 @@
-"""From partitions to chunks, on the workers: read and checked as row blocks are, then cut anew.
+"""From partitions to what a fit takes, read and checked on the workers as row blocks are.
 
-The chunks hold the same rows as those of an array in memory, whatever the partitions are: that is
-why a fit on a cluster gives the local model.
+For a single network they are cut anew into chunks, which stay with the workers. The chunks hold the
+same rows as those of an array in memory, whatever the partitions are: that is why a fit on a
+cluster gives the local model. For an ensemble the encoded rows are streamed to the client.
 """
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
 
 import numpy as np
 
 from rfrboost._blocks.block import NamedBlock
-from rfrboost._blocks.held_out import HeldOutRows
-from rfrboost._blocks.open import scaled_weights
+from rfrboost._blocks.open import least_weight, scaled_weights
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
+from rfrboost._blocks.table import Part
 from rfrboost._dask.chunks import DaskChunks
 from rfrboost._dask.cluster import Call, Cluster, Futures
 from rfrboost._dask.partitions import Partitions, applied
 from rfrboost._numerics.sizes import SIZES, Sizes
-from rfrboost._rows.chunks import NEGLIGIBLE_WEIGHT, Sums
+from rfrboost._rows.chunks import Sums
 from rfrboost._rows.streamed import INPUTS, Arrays, rows_of_arrays, stacked
-
-
-@dataclass(frozen=True)
-class Read:
-    """The rows of a partition: those to fit, and those held out, if any are."""
-
-    fitted: Arrays
-    held: Arrays | None
 
 
 def open_partitions(
@@ -35,27 +27,44 @@ def open_partitions(
 ) -> DaskChunks:
     """All rows that count, in chunks.
 
-    ``source`` says how partitions are read. The labels found, and the rows held out, are noted in
-    it.
+    ``source`` says how partitions are read. The labels found are noted in it.
     """
     exponent = int(np.frexp(partitions.largest_weight)[1])
     if source.weighted:
         # Divided by a power of two, so that equal weights of any size give the same bits.
-        source.least_weight = float(np.ldexp(NEGLIGIBLE_WEIGHT, exponent))
+        source.least_weight = least_weight(partitions.largest_weight)
     cluster = partitions.cluster
     if isinstance(source, ClassBlockArrays):
         number_labels(cluster, partitions.blocks, source)
-    call = Call(read_partition, (source,))
-    read = cluster.map(applied, call, partitions.blocks, partitions.firsts)
+    read = cluster.map(applied, Call(read_partition, (source,)), partitions.blocks)
     lengths = cluster.total(cluster.map(applied, Call(size_of, ()), read)).values[0]
     if not sum(lengths):
         raise ValueError("There are no rows to fit: every partition is empty, or of weight zero.")
-    if source.held is not None:
-        gather_held(cluster, read, source.held)
     chunks = cut_anew(cluster, read, lengths, bool(source.weighted), sizes)
     if source.weighted:
         chunks.set("w", scaled_weights, -exponent)
     return chunks
+
+
+def streamed_partitions(partitions: Partitions, source: BlockArrays) -> Iterator[Part]:
+    """The rows of all partitions that count, encoded on the workers and brought to the client.
+
+    At most two partitions for each worker are on their way at a time. The labels found are noted in
+    ``source``.
+    """
+    cluster = partitions.cluster
+    if isinstance(source, ClassBlockArrays):
+        number_labels(cluster, partitions.blocks, source)
+    call = Call(encoded_partition, (source,))
+    blocks = partitions.blocks
+    some = partitions.n_workers
+    waiting: Futures = []
+    for begin in range(0, len(blocks) + some, some):
+        coming = cluster.map(applied, call, blocks[begin : begin + some]) if blocks[begin:] else []
+        while waiting:
+            part: Part = waiting.pop(0).result()
+            yield part
+        waiting = coming
 
 
 def number_labels(cluster: Cluster, blocks: Futures, source: ClassBlockArrays) -> None:
@@ -69,39 +78,25 @@ def number_labels(cluster: Cluster, blocks: Futures, source: ClassBlockArrays) -
 
 def labels_of(block: NamedBlock, source: ClassBlockArrays) -> Sums:
     """The distinct labels of the rows of a partition that count."""
-    _, y, w = copy(source).checked(block)
-    y = y[source.counting(w)]
+    y, w = copy(source).beside(block)
+    y = y[source.counting(y, w)]
     return Sums([np.unique(y)] if len(y) else [])
 
 
-def read_partition(block: NamedBlock, first: int, source: BlockArrays) -> Read:
-    """A partition as arrays; ``first`` is the place of its first row among all rows."""
-    # Copies, because both note what they read, and other tasks share them.
-    source = copy(source)
-    if source.held is None:
-        return Read(source.to_fit(block, first), None)
-    source.held = held = copy(source.held)
-    held.begin()
-    fitted = source.to_fit(block, first)
-    held.close()
-    return Read(fitted, (held.X, held.y, held.w))
+def read_partition(block: NamedBlock, source: BlockArrays) -> Arrays:
+    """The rows of a partition to fit."""
+    return encoded_partition(block, source)[:3]
 
 
-def size_of(read: Read) -> Sums:
+def encoded_partition(block: NamedBlock, source: BlockArrays) -> Part:
+    """The rows of a partition to fit, and which of all its rows they are."""
+    # A copy, because it notes what it reads, and other tasks share it.
+    return copy(source).to_fit(block)
+
+
+def size_of(read: Arrays) -> Sums:
     """The number of rows of a partition to fit, in a list."""
-    return Sums([len(read.fitted[0])])
-
-
-def held_of(read: Read) -> Sums:
-    """The rows of a partition held out, in a list."""
-    return Sums([read.held])
-
-
-def gather_held(cluster: Cluster, read: Futures, held: HeldOutRows) -> None:
-    """Bring the rows held out to the client: about 10,000 at most."""
-    parts = cluster.total(cluster.map(applied, Call(held_of, ()), read)).values[0]
-    held.X, held.y, held.w = (np.concatenate(a) for a in zip(*parts, strict=True))
-    held.complete = True
+    return Sums([len(read[0])])
 
 
 def cut_anew(
@@ -142,9 +137,9 @@ def runs_of(rows_of_each: list[int], chunk_rows: int) -> Iterator[tuple[int, int
             begin = stop
 
 
-def some_rows(read: Read, bounds: tuple[int, int]) -> Arrays:
+def some_rows(read: Arrays, bounds: tuple[int, int]) -> Arrays:
     """A run of a partition's rows."""
-    return rows_of_arrays(read.fitted, slice(*bounds))
+    return rows_of_arrays(read, slice(*bounds))
 
 
 def item_of(arrays: Arrays, k: int) -> object:

@@ -24,6 +24,7 @@ from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._estimators.fitted import Fitted
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._estimators.problem import Request
+from rfrboost._estimators.progress import Progress
 from rfrboost._estimators.routes import fit_arrays, fit_blocks
 from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes
@@ -87,7 +88,10 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         request = self._request(groups, cv)
         n_jobs = request.parameters.n_jobs
-        with nullcontext() if n_jobs is None else threads(n_jobs):
+        with (
+            nullcontext() if n_jobs is None else threads(n_jobs),
+            request.progress or nullcontext(),
+        ):
             self._fitted = self._fit(request, X, y, sample_weight, X_val, y_val)
         return self
 
@@ -110,7 +114,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         parameters = replace(self._parameters(), cv=cv)
         seconds = np.inf if parameters.max_seconds is None else parameters.max_seconds
         deadline = perf_counter() + seconds
-        return Request(self, self._task, parameters, self._sizes, self._fitted, deadline, groups)
+        name = type(self).__name__
+        progress = Progress(name, deadline) if parameters.verbose else None
+        return Request(
+            self, self._task, parameters, self._sizes, self._fitted, deadline, groups, progress
+        )
 
     def _parameters(self) -> Parameters:
         """All parameters of a fit; those that the estimator has, with its values."""
@@ -258,8 +266,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         The file holds arrays (safetensors) and a JSON header, and no pickle: loading it runs no
         code. A loaded model predicts the same bits, and ``warm_start`` can add layers to it. Needs
-        the package safetensors (``pip install 'rfrboost[files]'``). A dict
-        in ``class_weight`` is not written: a loaded model has None there.
+        the package safetensors (``pip install 'rfrboost[files]'``). ``callbacks``,
+        ``snapshot``, and objects in ``class_weight`` and ``scoring``, are not written: a loaded
+        model has None there.
 
         Parameters
         ----------

@@ -8,9 +8,10 @@ from sklearn.base import ClassifierMixin
 
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.compress import Compressible
+from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS
 from rfrboost._estimators.fitted import ClassTargets
 from rfrboost._estimators.intervals import check_coverage, class_sets_of
-from rfrboost._estimators.parameters import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS, is_auto
+from rfrboost._estimators.parameters import is_auto
 from rfrboost._typing import Array
 
 
@@ -133,13 +134,13 @@ class RFRBoostClassifier(NetworkClassifier, Compressible):
         η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
     normalize, sample_splitting, warm_start
         Single networks, as in :class:`RFRBoostRegressor`.
-    metric, preprocess, categorical_features, n_bags, max_seconds
+    metric, preprocess, categorical_features, n_bags, max_seconds, scoring, snapshot
         As in :class:`RFRBoostRegressor`.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of rows, by class; a class that a dict does not name has 1.
         "balanced" gives all classes the same weight in all. Probabilities, ``oof_score_`` and
         ``predict_set`` are then those of rows weighted so.
-    random_state, n_jobs, verbose
+    random_state, n_jobs, verbose, callbacks
         As in :class:`RFRBoostRegressor`.
 
     Attributes
@@ -149,7 +150,7 @@ class RFRBoostClassifier(NetworkClassifier, Compressible):
     oof_prediction_ : ndarray of shape (n_samples, n_classes)
         Ensemble: out-of-fold probabilities of every training row.
     oof_score_ : float
-        Ensemble: the accuracy of the out-of-fold predictions.
+        Ensemble: the accuracy of the out-of-fold predictions, or their ``scoring``.
     network_, history_, column_report_, feature_importances_, compression_, n_features_in_,
     feature_names_in_
         As in :class:`RFRBoostRegressor`.
@@ -189,12 +190,15 @@ class RFRBoostClassifier(NetworkClassifier, Compressible):
         categorical_features: Any = "from_dtype",
         n_bags: int = 5,
         max_seconds: float | None = None,
+        scoring: Any = None,
+        snapshot: Any = None,
         class_weight: Any = None,
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        callbacks: Any = None,
     ) -> None:
         self.n_layers = n_layers
         self.features = features
@@ -214,12 +218,15 @@ class RFRBoostClassifier(NetworkClassifier, Compressible):
         self.categorical_features = categorical_features
         self.n_bags = n_bags
         self.max_seconds = max_seconds
+        self.scoring = scoring
+        self.snapshot = snapshot
         self.class_weight = class_weight
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.callbacks = callbacks
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Sets of classes that hold the right one for a share ``coverage`` of new rows.

@@ -81,9 +81,8 @@ def calibration_of(fitted: Fitted, automatic: bool, what: str) -> Calibration:
     if automatic:
         raise ValueError(
             f"{what} needs the errors of an ensemble on held-out rows, which this model does not "
-            "have: it was fitted to fewer than 50 rows, or to row blocks of more than 50,000, or "
-            "trained in PyTorch since it was fitted, or its file was written before they were "
-            "kept. Fit it again to at least 50 rows in memory."
+            "have: it was fitted to fewer than 50 rows, or trained in PyTorch since it was fitted, "
+            "or its file was written before they were kept. Fit it again to at least 50 rows."
         )
     raise ValueError(
         f"{what} needs the errors on held-out rows, and a single network (n_layers a number) holds "

@@ -1,4 +1,4 @@
-"""The parameters of all estimators: legal values, what "auto" means, and what loops are told.
+"""The parameters of all estimators: what "auto" means, and what loops are told.
 
 The routes:
 
@@ -8,9 +8,6 @@ The routes:
     ``n_layers="auto"``: members of several families, chosen by cross-validation. Fewer than
     ``FEWEST_ROWS`` rows are too few to hold any out; they get a single network with the defaults
     of that column.
-``large``
-    ``n_layers="auto"`` and more than 50,000 rows that are not in memory (row blocks, Dask): one
-    network in the learned metric that held-out rows stop.
 
 ``DEFAULTS`` is the only table of what "auto" stands for and of which parameters have no effect
 in a route, where they are refused; the documentation shows it. :func:`recipe_for` and
@@ -24,70 +21,14 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from rfrboost._auto.fit import Plan
-from rfrboost._model.features import CHOICES
 from rfrboost._model.loss import Loss
-from rfrboost._model.losses import loss_names
 from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler, SparseSWIM, TransformerSampler
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._paper.boost import PowerSchedule, Recipe
 from rfrboost._paper.steps import GradientStep, GreedyStep, StepRule
 from rfrboost._tables.fit import FROM_DTYPE
-
-# Upper ends far beyond use, so that products with them stay finite.
-NONNEGATIVE = Interval(Real, 0, 1e100, closed="both")
-POSITIVE = Interval(Real, 0, 1e30, closed="right")
-WIDTH = Interval(Integral, 1, None, closed="left")
-AUTO = StrOptions({"auto"})
-NAMED_FEATURES = StrOptions({"swim", "sparse", "gaussian", "uniform", "fourier"})
-LOSSES = StrOptions(loss_names())
-
-FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
-    "features": [
-        NAMED_FEATURES,
-        HasMethods(["sample", "n_rows"]),
-        HasMethods(["fit", "transform"]),
-    ],
-    "feature_scale": [POSITIVE],
-    "pair_sampling": [StrOptions({"gradient", "uniform"})],
-    "activation": [StrOptions(CHOICES)],
-}
-
-CLASS_CONSTRAINTS: dict[str, list[Any]] = {
-    "class_weight": [dict, StrOptions({"balanced"}), None],
-}
-
-REGRESSION_CONSTRAINTS: dict[str, list[Any]] = {
-    "loss": [LOSSES, Loss],
-    "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
-}
-
-BOOST_CONSTRAINTS: dict[str, list[Any]] = {
-    **FEATURE_CONSTRAINTS,
-    "features": [*FEATURE_CONSTRAINTS["features"], AUTO, tuple],
-    "feature_scale": [POSITIVE, AUTO],
-    "n_layers": [Interval(Integral, 0, None, closed="left"), AUTO],
-    "n_features": [WIDTH, tuple, AUTO],
-    "initial": [StrOptions({"identity", "swim", "gaussian", "uniform"})],
-    "initial_scale": [POSITIVE, None],
-    "hidden_dim": [WIDTH, None],
-    "learning_rate": [POSITIVE, tuple, AUTO],
-    "l2_head": [NONNEGATIVE, AUTO],
-    "l2_step": [NONNEGATIVE, AUTO],
-    "normalize": ["boolean"],
-    "metric": [StrOptions({"identity", "agop", "auto"})],
-    "preprocess": [AUTO, None],
-    "categorical_features": [StrOptions({FROM_DTYPE}), "array-like"],
-    "n_bags": [Interval(Integral, 1, 100, closed="both")],
-    "max_seconds": [POSITIVE, None],
-    "sample_splitting": ["boolean"],
-    "random_state": ["random_state"],
-    "warm_start": ["boolean"],
-    "n_jobs": [Integral, None],
-    "verbose": ["verbose"],
-}
 
 
 @dataclass(frozen=True)
@@ -125,7 +66,10 @@ class Parameters:
     warm_start: bool = False
     n_jobs: int | None = None
     verbose: int = 0
+    callbacks: Any = None
     class_weight: Any = None
+    scoring: Any = None
+    snapshot: Any = None
     #: whether the number of layers is left to the data
     automatic: bool = field(init=False)
     #: whether tables are encoded; a single network takes X as it is
@@ -155,8 +99,7 @@ def is_auto(value: object) -> bool:
 
 SINGLE = "single"
 ENSEMBLE = "ensemble"
-LARGE = "large"
-ROUTES = (SINGLE, ENSEMBLE, LARGE)
+ROUTES = (SINGLE, ENSEMBLE)
 
 # Fewer rows than this are too few to hold any out.
 FEWEST_ROWS = 50
@@ -210,45 +153,42 @@ NO_EFFECT = NoEffect()
 # - Feature scales: regression wants straighter neurons (0.5), but not in the first layers: straight
 #   ones cannot see inputs that matter only together, and where no layer helps, a fit would end
 #   before it knew of them.
-# - Penalties of large fits are small, because noise averages out over many rows; still smaller ones
-#   stop earlier where targets are noisy.
 # - The linear members' penalties go from almost none to nearly a constant.
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "n_layers": {SINGLE: 6, ENSEMBLE: 40, LARGE: 40},
-    "features": {SINGLE: "swim", ENSEMBLE: FAMILIES, LARGE: "swim"},
-    "n_features": {SINGLE: (512, 512), ENSEMBLE: ShareOfRows(64, 512), LARGE: (512, 512)},
+    "n_layers": {SINGLE: 6, ENSEMBLE: 40},
+    "features": {SINGLE: "swim", ENSEMBLE: FAMILIES},
+    "n_features": {SINGLE: (512, 512), ENSEMBLE: ShareOfRows(64, 512)},
     "feature_scale": {
         SINGLE: 0.5,
         ENSEMBLE: ByTask(Scales(0.7, 0.5), Scales(0.7, 0.7)),
-        LARGE: 0.5,
     },
-    "learning_rate": {SINGLE: 0.5, ENSEMBLE: 0.6, LARGE: 0.6},
-    "l2_head": {SINGLE: 1e-3, ENSEMBLE: tuple(10.0 ** np.arange(-5, 1.6, 0.5)), LARGE: 1e-5},
-    "l2_step": {SINGLE: 1e-2, ENSEMBLE: ByTask((1e-3, 1e-6), (1e-2, 1e-4)), LARGE: 1e-4},
-    "metric": {SINGLE: "identity", ENSEMBLE: "agop", LARGE: "agop"},
-    "preprocess": {SINGLE: None, ENSEMBLE: "auto", LARGE: "auto"},
-    "categorical_features": {SINGLE: NO_EFFECT, ENSEMBLE: FROM_DTYPE, LARGE: FROM_DTYPE},
-    "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5, LARGE: NO_EFFECT},
-    "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None, LARGE: None},
-    "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "initial": {SINGLE: "identity", ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "initial_scale": {SINGLE: None, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "hidden_dim": {SINGLE: None, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "normalize": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "sample_splitting": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
-    "warm_start": {SINGLE: False, ENSEMBLE: NO_EFFECT, LARGE: NO_EFFECT},
+    "learning_rate": {SINGLE: 0.5, ENSEMBLE: 0.6},
+    "l2_head": {SINGLE: 1e-3, ENSEMBLE: tuple(10.0 ** np.arange(-5, 1.6, 0.5))},
+    "l2_step": {SINGLE: 1e-2, ENSEMBLE: ByTask((1e-3, 1e-6), (1e-2, 1e-4))},
+    "metric": {SINGLE: "identity", ENSEMBLE: "agop"},
+    "preprocess": {SINGLE: None, ENSEMBLE: "auto"},
+    "categorical_features": {SINGLE: NO_EFFECT, ENSEMBLE: FROM_DTYPE},
+    "n_bags": {SINGLE: NO_EFFECT, ENSEMBLE: 5},
+    "max_seconds": {SINGLE: NO_EFFECT, ENSEMBLE: None},
+    "scoring": {SINGLE: NO_EFFECT, ENSEMBLE: None},
+    "snapshot": {SINGLE: NO_EFFECT, ENSEMBLE: None},
+    "strategy": {SINGLE: "gradient", ENSEMBLE: NO_EFFECT},
+    "step_matrix": {SINGLE: "dense", ENSEMBLE: NO_EFFECT},
+    "initial": {SINGLE: "identity", ENSEMBLE: NO_EFFECT},
+    "initial_scale": {SINGLE: None, ENSEMBLE: NO_EFFECT},
+    "hidden_dim": {SINGLE: None, ENSEMBLE: NO_EFFECT},
+    "normalize": {SINGLE: False, ENSEMBLE: NO_EFFECT},
+    "sample_splitting": {SINGLE: False, ENSEMBLE: NO_EFFECT},
+    "warm_start": {SINGLE: False, ENSEMBLE: NO_EFFECT},
 }
 
 NAMES = {
     SINGLE: "a single network (n_layers a number)",
     ENSEMBLE: "the ensemble (n_layers='auto')",
-    LARGE: "an automatic fit of more than 50,000 rows in blocks or partitions",
 }
 REMEDIES = {
     SINGLE: "Set n_layers='auto'",
     ENSEMBLE: "Set n_layers to a number",
-    LARGE: "Pass arrays in memory, or set n_layers to a number",
 }
 
 
@@ -293,6 +233,21 @@ def check_effects(parameters: Parameters, route: str) -> None:
         raise ValueError(
             "categorical_features has no effect with preprocess=None, which takes numbers as they "
             "are. Leave one of the two at its default."
+        )
+    if parameters.snapshot is not None and not isinstance(parameters.random_state, Integral):
+        raise ValueError(
+            "snapshot needs a whole number as random_state: only a fit with the same seed can go "
+            f"on where another ended, and random_state is {parameters.random_state!r}."
+        )
+    if parameters.snapshot is not None and not isinstance(parameters.features, str | tuple):
+        raise ValueError(
+            "snapshot holds the library's own features only, and features is an object of the "
+            f"class {type(parameters.features).__name__}. Leave snapshot=None."
+        )
+    if not all(map(callable, parameters.callbacks or ())):
+        raise TypeError(
+            "callbacks must be a list of functions, or of objects that can be called with the "
+            f"record of a layer; got {parameters.callbacks!r}."
         )
     if parameters.initial == "identity" and parameters.initial_scale is not None:
         raise ValueError(

@@ -1,8 +1,8 @@
 """What a user passes to ``fit``, as a problem that the fitting loops can solve.
 
 X, y and weights are checked, tables encoded, targets put into the units of the fit. After this
-there are finite float arrays, wherever the rows are: :func:`problem_of_arrays` takes rows in
-memory, :func:`problem_of_chunks` rows that are read block by block or lie on Dask workers.
+there are finite float arrays. :func:`problem_of_arrays` takes rows in memory; those that are read
+block by block or lie on Dask workers are in :mod:`rfrboost._estimators.outside`.
 """
 
 from copy import copy
@@ -23,7 +23,6 @@ from sklearn.utils.validation import (
 )
 
 from rfrboost._auto.bags import Splits
-from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._estimators.fitted import (
     BEYOND,
     DATES_IN_Y,
@@ -40,7 +39,6 @@ from rfrboost._estimators.fitted import (
     as_frame,
     check_columns,
     check_container,
-    check_extent,
     class_columns,
     class_weighted,
     is_table,
@@ -49,6 +47,7 @@ from rfrboost._estimators.fitted import (
 )
 from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
 from rfrboost._estimators.parameters import Parameters
+from rfrboost._estimators.progress import Progress
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network
@@ -97,6 +96,7 @@ class Request:
     #: when the fit has to end, a reading of ``time.perf_counter``; infinite without a time limit
     deadline: float
     groups: Any = None
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,8 @@ class Arrays:
     """Rows in memory that weigh anything: X (n, D), y (n, k) in the units of the fit, weights.
 
     ``present`` says which of all rows they are; ``validation`` are X and y of the rows to stop by;
-    ``splits`` are the user's own folds.
+    ``splits`` are the user's own folds. ``table`` (n, D+1) is X with a last column of ones, if X is
+    part of such an array, which the fit may then change.
     """
 
     X: Array
@@ -113,6 +114,7 @@ class Arrays:
     present: Mask
     validation: tuple[Array, Array] | None
     splits: Splits | None = None
+    table: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Problem:
     """Rows to fit, wherever they are, with targets in the units of the fit.
 
     ``resumed`` is the network that ``warm_start`` adds layers to. Rows in memory are in ``arrays``
-    too; ``held_out`` are the rows that stop a large fit.
+    too.
     """
 
     chunks: Chunks
@@ -129,7 +131,6 @@ class Problem:
     inputs: Inputs
     resumed: Network | None
     arrays: Arrays | None = None
-    held_out: Any = None
 
 
 @dataclass(frozen=True)
@@ -163,74 +164,58 @@ def problem_of_arrays(
         refuse_validation(has_validation)
         if own_folds:
             refuse_folds()
-    if request.task == "regression":
-        Y = np.asarray(y, dtype=float).reshape(len(y), -1)
-        named = named_loss(parameters.loss, parameters.quantile)
-        check_targets(Y, named)
-        chunks = InMemory(X, Y, w, parameters.parts, request.sizes)
-        resumed = resumed_network(request, X.shape[1], named.n_outputs(Y))
-        scale = target_scale_for(request, chunks, named, resumed)
-        Y = scale.shrink(Y)
-        chunks.set("y", shrunk_targets, scale)
-        rounding = ENSEMBLE_ROUNDING if automatic else SINGLE_ROUNDING
-        seen = (Y, w) if automatic else thinned_targets(chunks)
-        loss = fitted_loss(parameters.loss, parameters.quantile, rounding, scale.scale, *seen)
-        targets: Targets = number_targets(request, chunks.facts, scale, loss, y.ndim == 1)
-    else:
-        classes, codes = np.unique(y, return_inverse=True)
-        targets = checked_classes(request, classes)
-        loss = log_loss(len(classes))
-        Y = class_columns(codes, len(classes))
-        chunks = InMemory(X, Y, w, parameters.parts, request.sizes)
-        resumed = resumed_network(request, X.shape[1], Y.shape[1], classes)
+    one_axis = y.ndim == 1
+    classes: np.ndarray | None = None
+    if request.task == "classification":
+        classes, y = np.unique(y, return_inverse=True)
+    problem, Y = problem_of_rows(request, inputs, X, y, w, classes, one_axis, automatic)
     validation = None
     if has_validation:
         # Validation rows are read as rows to predict are, by an estimator that knows its columns.
         knowing = copy(request.estimator)
         knowing._fitted = Unfitted(inputs)
         X_val = inputs.read(knowing, X_val)
-        validation = (X_val, targets.encode_validation(y_val, Y.shape[1]))
+        validation = (X_val, problem.targets.encode_validation(y_val, Y.shape[1]))
     splits = None if splits is None else splits.at(present)
-    arrays = Arrays(X, Y, w, present, validation, splits)
-    return Problem(chunks, loss, targets, inputs, resumed, arrays)
+    return replace(problem, arrays=Arrays(X, Y, w, present, validation, splits))
 
 
-def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> Problem:
-    """The problem of rows that are not in memory; ``source`` says what was read of them."""
+def problem_of_rows(
+    request: Request,
+    inputs: Inputs,
+    X: Array,
+    y: np.ndarray,
+    w: Array | None,
+    classes: np.ndarray | None,
+    one_axis: bool,
+    automatic: bool,
+) -> tuple[Problem, Array]:
+    """The problem of rows that are numbers, and their targets (n, k) in the units of the fit.
+
+    With ``classes``, y (n,) are their places among these; otherwise numbers (n,) or (n, k), which
+    had ``one_axis`` or two. ``automatic`` says that an ensemble is fitted.
+    """
     parameters = request.parameters
-    if parameters.class_weight is not None:
-        raise ValueError(
-            "class_weight needs all labels in memory: pass weights with the blocks or partitions, "
-            "or arrays in memory."
-        )
-    facts = chunks.facts
-    n_columns = len(facts.x_low)
-    names = None if source.names is None else np.array(source.names, dtype=object)
-    inputs = Inputs(source.n_columns or 0, names, source.encoder)
-    if inputs.encoder is None:
-        check_extent(np.maximum(facts.x_high, -facts.x_low), names)
-    if isinstance(source, ClassBlockArrays):
-        labels = set_classes(request, chunks, source)
-        loss = log_loss(len(labels.classes))
-        resumed = resumed_network(request, n_columns, len(chunks.facts.y_low), labels.classes)
-        return Problem(chunks, loss, labels, inputs, resumed, held_out=source.held)
+    if classes is not None:
+        targets: Targets = checked_classes(request, classes)
+        loss = log_loss(len(classes))
+        Y = class_columns(y, len(classes))
+        chunks = InMemory(X, Y, w, parameters.parts, request.sizes)
+        resumed = resumed_network(request, X.shape[1], Y.shape[1], classes)
+        return Problem(chunks, loss, targets, inputs, resumed), Y
+    Y = np.asarray(y, dtype=float).reshape(len(y), -1)
     named = named_loss(parameters.loss, parameters.quantile)
-    ends = np.vstack([facts.y_low, facts.y_high])
-    check_targets(ends, named)
-    resumed = resumed_network(request, n_columns, named.n_outputs(ends))
+    check_targets(Y, named)
+    chunks = InMemory(X, Y, w, parameters.parts, request.sizes)
+    resumed = resumed_network(request, X.shape[1], named.n_outputs(Y))
     scale = target_scale_for(request, chunks, named, resumed)
+    Y = scale.shrink(Y)
     chunks.set("y", shrunk_targets, scale)
-    if source.held is not None:
-        source.held.y = scale.shrink(source.held.y)
-    loss = fitted_loss(
-        parameters.loss,
-        parameters.quantile,
-        SINGLE_ROUNDING,
-        scale.scale,
-        *thinned_targets(chunks),
-    )
-    targets = number_targets(request, facts, scale, loss, source.y_is_1d)
-    return Problem(chunks, loss, targets, inputs, resumed, held_out=source.held)
+    rounding = ENSEMBLE_ROUNDING if automatic else SINGLE_ROUNDING
+    seen = (Y, w) if automatic else thinned_targets(chunks)
+    loss = fitted_loss(parameters.loss, parameters.quantile, rounding, scale.scale, *seen)
+    targets = number_targets(request, chunks.facts, scale, loss, one_axis)
+    return Problem(chunks, loss, targets, inputs, resumed), Y
 
 
 def number_targets(
@@ -299,7 +284,8 @@ def read(
         parts = None if splits is None else encodings(splits)
         rng = default_rng(ENCODING_SEED)
         categorical = request.parameters.categorical_features
-        encoder, X = fit_encoder(X, y, w, request.task, rng, parts, categorical)
+        most_rows = request.sizes.sampled_rows
+        encoder, X = fit_encoder(X, y, w, request.task, rng, parts, categorical, most_rows)
     return Inputs(n_columns, names, encoder), X, y, w, splits, seen
 
 
@@ -379,24 +365,6 @@ def checked_classes(request: Request, classes: np.ndarray) -> ClassTargets:
             f"holds one class only, {str(classes[0])!r} (rows of weight zero do not count)."
         )
     return ClassTargets(classes)
-
-
-def set_classes(request: Request, chunks: Chunks, source: ClassBlockArrays) -> ClassTargets:
-    """Turn the numbers of labels, as they turned up in the blocks, into columns by class."""
-    classes, places = source.classes()
-    targets = checked_classes(request, classes)
-    k = 1 if len(classes) == 2 else len(classes)
-    chunks.set("y", sorted_classes, places, len(classes))
-    chunks.facts = replace(chunks.facts, y_low=np.zeros(k), y_high=np.ones(k))
-    if source.held is not None:
-        codes = places[source.held.y[:, 0].astype(np.intp)]
-        source.held.y = class_columns(codes, len(classes))
-    return targets
-
-
-def sorted_classes(chunk: Chunk, places: np.ndarray, n_classes: int) -> Array:
-    """A chunk's labels as columns; ``places`` are those of the labels among the sorted classes."""
-    return class_columns(places[chunk.y[:, 0].astype(np.intp)], n_classes)
 
 
 def shrunk_targets(chunk: Chunk, scale: TargetScale) -> Array:

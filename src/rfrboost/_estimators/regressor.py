@@ -9,12 +9,9 @@ from sklearn.utils._param_validation import StrOptions
 
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.compress import Compressible
+from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, REGRESSION_CONSTRAINTS
 from rfrboost._estimators.intervals import check_coverage, intervals_of, with_deviation
-from rfrboost._estimators.parameters import (
-    BOOST_CONSTRAINTS,
-    REGRESSION_CONSTRAINTS,
-    is_auto,
-)
+from rfrboost._estimators.parameters import is_auto
 from rfrboost._model.losses import Loss
 from rfrboost._typing import Array
 
@@ -172,6 +169,18 @@ class RFRBoostRegressor(NetworkRegressor, Compressible):
     max_seconds : float, default=None
         Automatic fits: time limit, in seconds from the call of ``fit``. The fit ends with the best
         model it has by then, on a sample of the rows if all of them would take too long.
+    scoring : str, scorer or callable, default=None
+        Ensemble: a score of held-out rows (the higher the better) that decides, in place of the
+        loss, how many layers of each family are kept and which families are weighted: all, all but
+        one, or one alone. ``oof_score_`` is then this score. Layers and weights themselves still
+        minimise the loss, and so do the penalties of linear and the settings of kernel members. A
+        callable has the signature ``scoring(estimator, X, y)``; the estimator predicts held-out
+        rows, and X are their numbers. Sample weights are passed to scikit-learn's scorers only.
+    snapshot : str or path, default=None
+        Ensemble: a file to which every family is written once it is fitted. If the fit is killed,
+        the same fit goes on after the last of them, to the same model bit for bit; the snapshot of
+        another fit is refused. It is removed when the fit is complete. It holds training rows, and
+        no pickle; it needs an integer as ``random_state``, and the package safetensors.
     sample_splitting : bool, default=False
         Single networks: fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes.
         Equal rows may then fall into different parts, so that a weight of 2 no longer equals
@@ -185,7 +194,14 @@ class RFRBoostRegressor(NetworkRegressor, Compressible):
         The number of threads of a fit, which changes no bit of the model; -1 is one for each
         processor, None as many as BLAS may use.
     verbose : int, default=0
-        Whether to show a progress bar.
+        Whether to show progress: the phase, the share that is done, and about how many seconds are
+        left. A bar on a terminal and in a notebook, elsewhere a line every ten seconds.
+    callbacks : list of callables, default=None
+        Each is called with the record of every layer, a dict as in ``history_``, in the thread that
+        called ``fit``. In an ensemble that is the layer of the best penalty, and a family begins
+        with layer 1 again. One that returns True ends the fit with what has been fitted; "family"
+        ends the layers of the family at hand only. What it raises ends the fit, and the
+        estimator stays as it was. :mod:`rfrboost.callbacks` has some.
 
     Attributes
     ----------
@@ -196,8 +212,8 @@ class RFRBoostRegressor(NetworkRegressor, Compressible):
         Ensemble: out-of-fold predictions, for every training row that of the members which were
         fitted without it.
     oof_score_ : float
-        Ensemble: R² of the out-of-fold predictions; with several quantile levels, what ``score``
-        returns.
+        Ensemble: R² of the out-of-fold predictions, or their ``scoring``; with several quantile
+        levels, what ``score`` returns.
     column_report_ : list of ColumnReport
         Automatic fits: for each column of X its ``name``, ``kind``, ``missing`` values, ``levels``,
         range (``low``, ``high``), whether it is ``used`` and ``why`` not, or how it was read.
@@ -258,11 +274,14 @@ class RFRBoostRegressor(NetworkRegressor, Compressible):
         categorical_features: Any = "from_dtype",
         n_bags: int = 5,
         max_seconds: float | None = None,
+        scoring: Any = None,
+        snapshot: Any = None,
         sample_splitting: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        callbacks: Any = None,
     ) -> None:
         self.n_layers = n_layers
         self.strategy = strategy
@@ -286,11 +305,14 @@ class RFRBoostRegressor(NetworkRegressor, Compressible):
         self.categorical_features = categorical_features
         self.n_bags = n_bags
         self.max_seconds = max_seconds
+        self.scoring = scoring
+        self.snapshot = snapshot
         self.sample_splitting = sample_splitting
         self.random_state = random_state
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.callbacks = callbacks
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the target.

@@ -3,13 +3,13 @@
 from typing import Any, ClassVar
 
 from rfrboost._estimators.classifier import NetworkClassifier
-from rfrboost._estimators.parameters import (
+from rfrboost._estimators.constraints import (
     FEATURE_CONSTRAINTS,
     NONNEGATIVE,
     REGRESSION_CONSTRAINTS,
     WIDTH,
-    Parameters,
 )
+from rfrboost._estimators.parameters import Parameters
 from rfrboost._estimators.regressor import NetworkRegressor
 from rfrboost._model.losses import Loss
 

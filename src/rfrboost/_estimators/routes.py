@@ -1,17 +1,16 @@
-"""The three routes of a fit: a single network of a given number of layers; the ensemble; and, for
-many rows outside memory, one network stopped by held-out rows.
+"""The two routes of a fit: a single network of a given number of layers, and the ensemble.
 
 ``fit`` of every estimator calls :func:`fit_arrays`, :func:`fit_blocks` or
-:func:`fit_outside_memory`, which choose a route (:func:`fit_single`, :func:`fit_ensemble`,
-:func:`fit_large`). A route takes a :class:`~rfrboost._estimators.problem.Request` and its
+:func:`fit_outside_memory`, which choose a route (:func:`fit_single`, :func:`fit_ensemble`) and
+bring the rows to it. A route takes a :class:`~rfrboost._estimators.problem.Request` and its
 :class:`~rfrboost._estimators.problem.Problem`, and returns a
 :class:`~rfrboost._estimators.fitted.Fitted`. It changes nothing else, so that a fit that fails
 leaves the estimator as it was.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, fields, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -19,45 +18,48 @@ import numpy as np
 from numpy.random import default_rng
 from sklearn.utils import check_random_state
 
-from rfrboost._auto.fit import fit_auto
+from rfrboost._auto.fit import Score, fit_auto, part_of_time, phases
 from rfrboost._auto.importances import importances
-from rfrboost._blocks.held_out import HeldOutRows, HeldOutStopping
-from rfrboost._blocks.open import open_blocks
+from rfrboost._blocks.open import least_weight, open_blocks
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._blocks.sample import BlockSample
+from rfrboost._blocks.table import Part, encoded_table
 from rfrboost._estimators.fitted import Fitted, fitted_ensemble
+from rfrboost._estimators.outside import (
+    problem_of_chunks,
+    problem_of_table,
+    refuse_class_weight,
+)
 from rfrboost._estimators.parameters import (
-    BUMPS,
     ENSEMBLE,
     FEWEST_ROWS,
-    LARGE,
     SINGLE,
     Parameters,
     check_effects,
-    families_of,
-    feature_counts,
     plan_for,
     recipe_for,
     resolved,
 )
 from rfrboost._estimators.problem import (
     ENCODING_SEED,
+    Arrays,
     Problem,
     Request,
     problem_of_arrays,
-    problem_of_chunks,
 )
-from rfrboost._estimators.progress import Progress
-from rfrboost._model.history import LayerRecord, Watch
-from rfrboost._numerics.blas import gram
+from rfrboost._estimators.progress import IMPORTANCES, READING
+from rfrboost._model.history import LayerRecord
+from rfrboost._model.network import homogeneous
+from rfrboost._numerics.arrays import spacing
 from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._paper.boost import boost
-from rfrboost._paper.stopping import FEWEST_LAYERS
 from rfrboost._rows.chunks import Chunks
+from rfrboost._rows.spill import Spill
 from rfrboost._tables.affordable import warn_of_sample
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
+from rfrboost._typing import Array
 
 
 def fit_arrays(
@@ -71,17 +73,18 @@ def fit_arrays(
     asked = ENSEMBLE if request.parameters.automatic else SINGLE
     check_effects(request.parameters, asked)
     problem = problem_of_arrays(request, X, y, sample_weight, X_val, y_val, FEWEST_ROWS)
-    if asked == ENSEMBLE and problem.chunks.facts.n_rows >= FEWEST_ROWS:
-        return fit_ensemble(request, problem)
-    return fit_single(request, problem)
+    few = problem.chunks.facts.n_rows < FEWEST_ROWS
+    return (
+        fit_single(request, problem) if asked == SINGLE or few else fit_ensemble(request, problem)
+    )
 
 
 # The share of the time in which all blocks must have been read once; after that, those that were
 # read are fitted.
 LOOK_SHARE = 0.3
 
-# How many times as long as the Gram matrix of its features a layer of a large fit takes.
-LAYER_COST = 1.5
+# The share of the time that is left after the first look in which all rows must have been encoded.
+ENCODING_SHARE = 0.4
 
 
 class Look(Protocol):
@@ -93,6 +96,8 @@ class Look(Protocol):
     complete: bool
     #: how many processes work on the rows
     n_workers: int
+    #: the largest weight of all rows; 0 if there are no weights
+    largest_weight: float
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """X, y and weights of all rows if there are at most ``Sizes.sampled_rows``.
@@ -101,29 +106,42 @@ class Look(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class Outside:
+    """Rows outside memory: how they are looked at, read, streamed, and given in chunks.
+
+    ``reader`` says how blocks become arrays, ``parts`` gives those of all blocks in turn, and
+    ``chunks`` the same rows in chunks. Temporary files are in ``spill``.
+    """
+
+    look: Callable[[], Look]
+    reader: Callable[[Encoder | None], BlockArrays]
+    parts: Callable[[BlockArrays], Iterable[Part]]
+    chunks: Callable[[BlockArrays], AbstractContextManager[Chunks]]
+    spill: Spill
+
+
 def fit_blocks(request: Request, blocks: RowBlocks) -> Fitted:
     """Fit rows that are read block by block."""
     reader = BlockArrays if request.task == "regression" else ClassBlockArrays
-    return fit_outside_memory(
-        request,
-        lambda: BlockSample(reader(blocks), request.sizes, part_of_time(LOOK_SHARE, request)),
-        lambda encoder, held: reader(blocks, encoder, held),
-        lambda source: open_blocks(source, request.sizes),
+    outside = Outside(
+        look=lambda: BlockSample(
+            reader(blocks), request.sizes, part_of_time(LOOK_SHARE, request.deadline)
+        ),
+        reader=lambda encoder: reader(blocks, encoder),
+        parts=lambda source: map(source.to_fit, blocks.labelled()),
+        chunks=lambda source: open_blocks(source, request.sizes),
+        spill=Spill(blocks.spill_dir, blocks.disk_budget),
     )
+    return fit_outside_memory(request, outside)
 
 
-def fit_outside_memory(
-    request: Request,
-    look: Callable[[], Look],
-    reader: Callable[[Encoder | None, HeldOutRows | None], BlockArrays],
-    opened_chunks: Callable[[BlockArrays], AbstractContextManager[Chunks]],
-) -> Fitted:
+def fit_outside_memory(request: Request, outside: Outside) -> Fitted:
     """Fit rows on disk or on Dask workers.
 
     If ``n_layers`` is a number, rows are fitted in chunks however few they are. In an automatic
-    fit, up to ``Sizes.gathered_rows`` rows are gathered and fitted in memory; more are fitted by
-    :func:`fit_large`. ``look`` takes a first look at the rows, ``reader`` says how blocks become
-    arrays, and ``opened_chunks`` gives these in chunks.
+    fit, up to ``Sizes.sampled_rows`` rows are gathered as they are; more are encoded block by block
+    and gathered in one table. Both are then fitted as rows in memory, with the same result.
     """
     parameters = request.parameters
     check_effects(parameters, ENSEMBLE if parameters.automatic else SINGLE)
@@ -133,49 +151,36 @@ def fit_outside_memory(
             "set sample_splitting=False."
         )
     if not parameters.automatic:
-        source = reader(None, None)
-        with opened_chunks(source) as chunks:
+        source = outside.reader(None)
+        with outside.chunks(source) as chunks:
             return fit_single(request, problem_of_chunks(request, chunks, source))
-    first_look = look()
-    X, y, w = first_look.sample()
-    if first_look.n_rows <= request.sizes.gathered_rows:
+    began = perf_counter()
+    look = outside.look()
+    looked = perf_counter()
+    X, y, w = look.sample()
+    if len(y) == look.n_rows:
         return fit_arrays(request, X, y, w, None, None)
-    check_effects(parameters, LARGE)
-    if not has_time_for_all(request, first_look):
-        if len(y) < first_look.n_rows:
-            warn_of_sample(len(y), first_look.n_rows)
-        return fit_arrays(request, X, y, w, None, None)
+    refuse_class_weight(parameters)
     encoder: Encoder | None = None
+    encoded: Array | None = None
     if parameters.prepares:
         rng = default_rng(ENCODING_SEED)
         categorical = parameters.categorical_features
-        encoder = fit_encoder(X, y, w, request.task, rng, None, categorical)[0]
-    source = reader(encoder, HeldOutRows(first_look.n_rows))
-    with opened_chunks(source) as chunks:
-        return fit_large(request, problem_of_chunks(request, chunks, source))
-
-
-def part_of_time(share: float, request: Request) -> float:
-    """When this share of the time until the deadline will have passed."""
-    now = perf_counter()
-    return now + share * (request.deadline - now)
-
-
-def has_time_for_all(request: Request, look: Look) -> bool:
-    """Whether a large fit can have some layers of all rows before the deadline.
-
-    A layer takes about LAYER_COST times as long as the Gram matrix of its features, which a batch
-    of rows shows.
-    """
-    if np.isinf(request.deadline) or not look.complete:
-        return look.complete
-    p = sum(feature_counts(resolved(request.parameters, LARGE, request.task).n_features))
-    batch = np.ones((request.sizes.batch_rows, p))
-    began = perf_counter()
-    gram(batch)
-    ended = perf_counter()
-    seconds = (ended - began) * look.n_rows / len(batch) / look.n_workers
-    return FEWEST_LAYERS * LAYER_COST * seconds < request.deadline - ended
+        encoder, encoded = fit_encoder(X, y, w, request.task, rng, None, categorical)
+    encoding = (perf_counter() - looked) * look.n_rows / len(y) / look.n_workers
+    seconds = looked - began + encoding
+    if not look.complete or seconds > ENCODING_SHARE * (request.deadline - perf_counter()):
+        warn_of_sample(len(y), look.n_rows)
+        return fit_arrays(request, X, y, w, None, None)
+    del X, y, w
+    source = outside.reader(encoder)
+    source.least_weight = least_weight(look.largest_weight)
+    with outside.spill.open_files:
+        parts = outside.parts(source)
+        table = encoded_table(parts, look.n_rows, encoded, outside.spill, request.sizes)
+        problem = problem_of_table(request, table, source, FEWEST_ROWS)
+        few = len(table.y) < FEWEST_ROWS
+        return fit_single(request, problem) if few else fit_ensemble(request, problem)
 
 
 def fit_single(request: Request, problem: Problem) -> Fitted:
@@ -186,40 +191,9 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
     scale = problem.targets.scale.unit
     recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
     history = [] if problem.resumed is None else former_history(request)
-    watch = watcher(request, problem, history, recipe.n_layers)
+    watch = Watcher(request, problem, history, recipe.n_layers)
     network = boost(problem.chunks, recipe, problem.resumed, watch)
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
-
-
-def fit_large(request: Request, problem: Problem) -> Fitted:
-    """One network whose random features are drawn in a learned distance metric.
-
-    It grows until held-out rows, the time limit or ``n_layers`` stop it.
-    """
-    parameters = one_family(resolved(request.parameters, LARGE, request.task))
-    seed = seed_for(request, problem)
-    facts = problem.chunks.facts
-    scale = problem.targets.scale.unit
-    recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
-    history: list[dict[str, float]] = []
-    watch = watcher(request, problem, history, recipe.n_layers)
-    stopping = HeldOutStopping(problem.held_out, problem.loss, request.deadline)
-    network = stopping.kept(boost(problem.chunks, recipe, None, watch, stopping))
-    history = history[: len(network.layers)]
-    return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
-
-
-def one_family(parameters: Parameters) -> Parameters:
-    """The parameters of a large fit, which has features of one kind."""
-    families = families_of(parameters.features)
-    if len(families) > 1 or BUMPS in families:
-        raise ValueError(
-            f"features={parameters.features!r} has no effect in an automatic fit of more than "
-            "50,000 rows in blocks or partitions, which has one family of features and no bumps "
-            "(a bump around every row needs all rows in memory). Pass arrays in memory, or one of "
-            "'swim' and 'sparse'."
-        )
-    return replace(parameters, features=families[0])
 
 
 def fit_ensemble(request: Request, problem: Problem) -> Fitted:
@@ -233,9 +207,20 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
     strata = request.task == "classification"
     plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
-    watch = watcher(request, problem, [], plan.n_layers, ensemble=True)
+    if parameters.scoring is not None:
+        plan = replace(plan, score=score_of_rows(parameters.scoring, problem, arrays))
+    snapshot = None if parameters.snapshot is None else snapshot_of(parameters, arrays, seed)
+    watch = Watcher(request, problem, [], ensemble=True)
+    if request.progress is not None:
+        request.progress.plan({READING: 0.02, **phases(plan), IMPORTANCES: 0.15})
+    some = slice(None)
+    if len(arrays.y) > request.sizes.sampled_rows:
+        some = slice(None, None, spacing(len(arrays.y), request.sizes.sampled_rows))
+    # A copy, because the fit changes the table that X is part of.
+    seen = arrays.X[some] if arrays.table is None else np.array(arrays.X[some])
+    x = homogeneous(arrays.X) if arrays.table is None else arrays.table
     fit = fit_auto(
-        arrays.X,
+        x,
         arrays.y,
         arrays.w,
         arrays.validation,
@@ -243,6 +228,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         plan,
         watch,
         request.deadline,
+        snapshot,
     )
     # The layers kept under the best penalty of each boosted family; layers tried later are left
     # out.
@@ -258,15 +244,59 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         arrays.w,
         arrays.present,
     )
-    sources = problem.inputs.sources(arrays.X.shape[1])
+    if plan.score is not None and fit.out_of_fold is not None:
+        known = np.flatnonzero(np.isfinite(fit.out_of_fold).all(axis=1))
+        fitted = replace(fitted, oof_score=plan.score(fit.out_of_fold[known], known))
+    watch.begin(IMPORTANCES)
+    weights = None if arrays.w is None else arrays.w[some]
+    fitted = with_importances(fitted, seen, weights, strata, request.deadline)
+    if snapshot is not None:
+        snapshot.remove()
+    return fitted
+
+
+def with_importances(
+    fitted: Fitted, X: Array, w: Array | None, strata: bool, deadline: float
+) -> Fitted:
+    """The model with the shares of its columns at rows X, if there is time for them."""
+    sources = fitted.inputs.sources(X.shape[1])
     try:
-        shares = importances(
-            fit.network, loss.predict, arrays.X, arrays.w, sources, strata, request.deadline
-        )
+        shares = importances(fitted.network, fitted.loss.predict, X, w, sources, strata, deadline)
     except OutOfTimeError:
         return fitted
-    unused = problem.inputs.n_columns - len(shares)
+    unused = fitted.inputs.n_columns - len(shares)
     return replace(fitted, importances=np.pad(shares, (0, unused)))
+
+
+# Parameters that do not change the model; callbacks may, and are taken to be the same.
+WITHOUT_EFFECT = ("snapshot", "callbacks", "verbose", "n_jobs")
+# Parameters that are known in other ways: by weights, by splits, and by a name.
+KNOWN_OTHERWISE = ("class_weight", "cv", "scoring")
+
+
+def snapshot_of(parameters: Parameters, arrays: Arrays, seed: int) -> Any:
+    """The file that families are kept in, if its snapshot is one of this fit."""
+    from rfrboost._files.snapshot import SnapshotFile, key_of
+
+    validation = (None,) if arrays.validation is None else arrays.validation
+    splits = (None,) if arrays.splits is None else (arrays.splits.fitted, arrays.splits.held)
+    names = {own.name for own in fields(parameters)} - {*WITHOUT_EFFECT, *KNOWN_OTHERWISE}
+    settings = [f"{name}={getattr(parameters, name)!r}" for name in sorted(names)]
+    # The address of a function, which its repr has, is another in every process.
+    settings.append(f"scoring={getattr(parameters.scoring, '__qualname__', parameters.scoring)!r}")
+    key = key_of((arrays.X, arrays.y, arrays.w, *validation, *splits), [*settings, str(seed)])
+    return SnapshotFile(parameters.snapshot, key)
+
+
+def score_of_rows(scoring: Any, problem: Problem, arrays: Arrays) -> Score:
+    """What ``scoring`` says of raw predictions for some rows; validation rows come last."""
+    from rfrboost._estimators.scoring import score_for
+
+    Y, w = arrays.y, arrays.w
+    if arrays.validation is not None:
+        Y = np.vstack([Y, arrays.validation[1]])
+        w = None if w is None else np.r_[w / w.mean(), np.ones(len(arrays.validation[1]))]
+    return score_for(scoring, problem.loss, problem.targets, Y, w)
 
 
 def seed_for(request: Request, problem: Problem) -> int:
@@ -281,28 +311,48 @@ def former_history(request: Request) -> list[dict[str, float]]:
     return [] if request.former is None else list(request.former.history)
 
 
-def watcher(
-    request: Request,
-    problem: Problem,
-    history: list[dict[str, float]],
-    n_layers: int,
-    ensemble: bool = False,
-) -> Watch:
-    """A function that appends a layer's record to ``history``, and prints it if ``verbose``.
+# What a callback returns to end the layers of the family at hand, and not the fit.
+END_FAMILY = "family"
 
-    A fit calls it after each layer; the ensemble calls it after each round, with the record of the
-    best penalty's layer.
+
+class Watcher:
+    """Appends a layer's record to ``history``, shows it if ``verbose``, and asks the callbacks.
+
+    A fit tells it of each layer; the ensemble tells it of each round, with the record of the best
+    penalty's layer. ``n_layers`` is their number, if nothing but callbacks ends them earlier.
     """
-    verbose = request.parameters.verbose
-    progress = Progress(type(request.estimator).__name__, n_layers) if verbose else None
 
-    def record_layer(record: LayerRecord) -> None:
-        record = in_units_of_y(record, problem, ensemble)
-        history.append(asdict(record))
-        if progress is not None:
-            progress(record)
+    def __init__(
+        self,
+        request: Request,
+        problem: Problem,
+        history: list[dict[str, float]],
+        n_layers: int | None = None,
+        ensemble: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.history = history
+        self.ensemble = ensemble
+        self.callbacks = tuple(request.parameters.callbacks or ())
+        self.progress = request.progress
+        self.n_layers = n_layers
+        self.ended = False
 
-    return record_layer
+    def begin(self, phase: str) -> None:
+        """Take note that a phase begins."""
+        if self.progress is not None:
+            self.progress.begin(phase)
+
+    def layer(self, record: LayerRecord) -> bool:
+        """Take the record of a layer; whether another one may follow."""
+        record = in_units_of_y(record, self.problem, self.ensemble)
+        self.history.append(asdict(record))
+        if self.progress is not None:
+            self.progress.layer(record, self.n_layers)
+        # Each has a copy of its own, which it may change.
+        answers = [callback(asdict(record)) for callback in self.callbacks]
+        self.ended = any(isinstance(a, bool | np.bool_) and bool(a) for a in answers)
+        return not self.ended and END_FAMILY not in [a for a in answers if isinstance(a, str)]
 
 
 def in_units_of_y(record: LayerRecord, problem: Problem, ensemble: bool) -> LayerRecord:

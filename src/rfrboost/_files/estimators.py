@@ -147,7 +147,10 @@ class Parameter:
 MOST_VALUES = 100_000
 
 #: parameters that only fits ask for, and that may be objects of any kind: files have None instead
-FIT_ONLY = ("class_weight",)
+FIT_ONLY = ("class_weight", "callbacks", "scoring")
+
+#: a path of the machine that fitted a model, which files never hold
+NEVER_KEPT = "snapshot"
 
 
 def write_parameters(estimator: BaseEstimator) -> State:
@@ -156,6 +159,8 @@ def write_parameters(estimator: BaseEstimator) -> State:
     for name in FIT_ONLY:
         if name in values and not is_scalar(values[name]):
             values[name] = None
+    if NEVER_KEPT in values:
+        values[NEVER_KEPT] = None
     return {name: Parameter().write(v, f"the parameter {name}") for name, v in values.items()}
 
 

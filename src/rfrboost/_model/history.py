@@ -1,7 +1,7 @@
 """The history of a fit: a record for every layer."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -20,5 +20,14 @@ class LayerRecord:
     seconds: float
 
 
-#: a function that a fit calls after every layer
-Watch = Callable[[LayerRecord], None]
+class Watch(Protocol):
+    """Whom a fit tells of its layers, and asks whether to go on."""
+
+    #: whether the fit is to end with what has been fitted, without another family
+    ended: bool
+
+    def begin(self, phase: str) -> None:
+        """Take note that a phase of the fit begins."""
+
+    def layer(self, record: LayerRecord) -> bool:
+        """Take the record of a layer that was fitted; whether another one may follow."""

@@ -57,25 +57,31 @@ class Splits:
         return node - len(self.thresholds)
 
 
-def grow(X: Array, L: Array, most: int, rng: Generator, deadline: float = np.inf) -> Splits:
-    """Splits of X into leaves of at most ``most`` rows; spread is measured in the metric L.
+def grow(
+    X: Array, rows: Indices, L: Array, most: int, rng: Generator, deadline: float = np.inf
+) -> Splits:
+    """Splits of some ``rows`` of X into leaves of at most ``most`` of them.
 
-    Equal rows stay in one leaf, even if there are more of them than ``most``. Raises
-    :class:`OutOfTimeError` at the first split after the deadline.
+    Spread is measured in the metric L. Equal rows stay in one leaf, even if there are more of them
+    than ``most``. Raises :class:`OutOfTimeError` at the first split after the deadline.
     """
-    n_nodes = 2 ** max(int(np.ceil(np.log2(len(X) / most))), 0) - 1
+    n_nodes = 2 ** max(int(np.ceil(np.log2(len(rows) / most))), 0) - 1
     spread_rows = SPREAD_ROWS if X.shape[1] <= DENSE_COLUMNS else DENSE_COLUMNS
     directions = np.zeros((n_nodes, X.shape[1]))
     thresholds = np.zeros(n_nodes)
-    parts = [np.arange(len(X))]
+    parts = [rows]
     for i in range(n_nodes):
         check_clock(deadline)
-        rows = parts[i]
-        directions[i] = widest(X[rows[rng.permutation(len(rows))[:spread_rows]]], L)
-        along = product(X[rows], directions[i][:, None])[:, 0]
+        own = parts[i]
+        directions[i] = widest(X[own[rng.permutation(len(own))[:spread_rows]]], L)
+        # Some rows at a time, of which there may be more than memory has room for twice.
+        along = np.empty(len(own))
+        for begin in range(0, len(own), BATCH_ROWS):
+            s = slice(begin, begin + BATCH_ROWS)
+            along[s] = product(X[own[s]], directions[i][:, None])[:, 0]
         thresholds[i] = middle(along)
         right = along > thresholds[i]
-        parts += [rows[~right], rows[right]]
+        parts += [own[~right], own[right]]
     return Splits(frozen(directions), frozen(thresholds))
 
 

@@ -48,6 +48,14 @@ def content_order(x: Array, y: Array, rng: Generator) -> Indices:
     return np.lexsort((y_key, x_key))
 
 
+def spacing(n_rows: int, most_rows: int) -> int:
+    """Every how many of ``n_rows`` rows are taken so that there are at most ``most_rows``.
+
+    It is a power of two, so that a sample can be thinned while rows are still being counted.
+    """
+    return 1 << max((-(-n_rows // most_rows) - 1).bit_length(), 0)
+
+
 def projection(A: Array, direction: Array) -> Array:
     """A·direction, one number for each row (n,): the same bits for equal rows.
 

@@ -54,10 +54,14 @@ class Sizes:
     kernel_strip_rows: int = 512
     #: held-out rows of every member that a leaf needs, because its settings are chosen by them
     leaf_held_out_rows: int = 50
-    #: rows up to which row blocks and Dask collections are gathered and fitted in memory
-    gathered_rows: int = 50_000
-    #: rows that a first look at row blocks or partitions keeps
-    sampled_rows: int = 65_536
+    #: rows that linear, boosted and tree members are fitted on; more are sampled, and only kernel
+    #: members are fitted on all of them
+    boosted_rows: int = 100_000
+    #: rows that an encoder is fitted to: of more rows, evenly spaced ones
+    sampled_rows: int = 2**17
+    #: bytes of an encoded table, streamed from blocks or partitions, up to which it is kept in
+    #: memory; a larger one is in a temporary file
+    table_bytes: int = 2**31
 
 
 #: the sizes that every estimator uses

@@ -102,7 +102,8 @@ def boost(
 ) -> Network:
     """Fit a network, or add layers to a fitted one, up to ``recipe.n_layers``.
 
-    ``watch`` is told of every layer; ``may_add_layer`` is asked at the start and after each.
+    ``watch`` is told of every layer, and may end the fit; ``may_add_layer`` is asked at the start
+    and after each.
     """
     facts = chunks.facts
     # Subtracting the mean changes neither SWIM features nor a head with an intercept, and keeps
@@ -138,7 +139,9 @@ def boost(
         network = replace(network, layers=(*network.layers, layer), heads=(*network.heads, W))
         risk = chunks.total(training_risk, W, recipe.loss)
         seconds = perf_counter() - began
-        watch(LayerRecord(t, risk.loss / risk.weight, A.alpha, A.gradient_norm, seconds))
+        record = LayerRecord(t, risk.loss / risk.weight, A.alpha, A.gradient_norm, seconds)
+        if not watch.layer(record):
+            break
     return network
 
 

@@ -20,13 +20,23 @@ FEWEST_LAYERS = 6
 
 @dataclass
 class Stopping:
-    """The lowest held-out loss so far, and the number of layers that gave it."""
+    """The lowest held-out loss so far, and the number of layers that gave it.
+
+    Where held-out rows have a score too, the higher score is better whatever the loss, and the loss
+    decides between equal scores.
+    """
 
     best_loss: float = np.inf
     best_layers: int = 0
+    best_score: float = 0.0
 
-    def improves(self, loss: float, n_layers: int) -> bool:
+    def improves(self, loss: float, n_layers: int, score: float = 0.0) -> bool:
         """Note the loss after ``n_layers``; whether it is the best by more than IMPROVEMENT."""
+        if score != self.best_score:
+            if score < self.best_score:
+                return False
+            self.best_score, self.best_loss, self.best_layers = score, loss, n_layers
+            return True
         margin = IMPROVEMENT * abs(self.best_loss) if self.best_loss < np.inf else 0.0
         if not loss < self.best_loss - margin:
             return False

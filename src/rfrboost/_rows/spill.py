@@ -1,7 +1,9 @@
 """Arrays of rows in temporary files, within a budget of bytes.
 
 The files have no names, so that the operating system removes them with the process, however it
-ends. They are read and written, not mapped, because mapped pages would count as memory.
+ends. Files of a fit in chunks are read and written, not mapped, because mapped pages would count as
+memory. An encoded table that is too large for memory is mapped (:func:`mapped`): its rows are read
+in any order.
 """
 
 import os
@@ -70,7 +72,7 @@ class SpillFile:
             file = tempfile.TemporaryFile(dir=spill.folder, buffering=0)  # noqa: SIM115
             self.file: IO[bytes] = spill.open_files.enter_context(file)
         except OSError as error:
-            raise self._failure("made", error) from error
+            raise failure(spill, "made", error) from error
 
     def write(self, first: int, rows: Array) -> None:
         """Write rows, the first of which has the number ``first``."""
@@ -82,7 +84,7 @@ class SpillFile:
             while done < len(view):
                 done += os.pwrite(self.file.fileno(), view[done:], first * self.row_bytes + done)
         except OSError as error:
-            raise self._failure("written", error) from error
+            raise failure(self.spill, "written", error) from error
         self.spill.note(done, began)
 
     def read(self, first: int, size: int) -> Array:
@@ -100,13 +102,33 @@ class SpillFile:
         self.spill.note(done, began)
         return rows
 
-    def _failure(self, what: str, error: OSError) -> OSError:
-        folder = self.spill.folder or tempfile.gettempdir()
-        return OSError(
-            f"A temporary file in {folder} cannot be {what}: {error.strerror or error}. Set "
-            "spill_dir to a folder with more room, or disk_budget to the bytes that are free: what "
-            "does not fit is computed again."
-        )
+
+def mapped(spill: Spill, shape: tuple[int, ...]) -> Array:
+    """An array in float64 whose memory is a temporary file, all of it reserved on the disk.
+
+    A page that the disk has no room for would end the process when it is written to.
+    """
+    size = 8 * prod(shape)
+    try:
+        temporary = tempfile.TemporaryFile(dir=spill.folder)  # noqa: SIM115
+        file = spill.open_files.enter_context(temporary)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)
+    except OSError as error:
+        raise failure(spill, "written", error) from error
+    array: Array = np.memmap(file, np.float64, "r+", shape=shape)
+    return array
+
+
+def failure(spill: Spill, what: str, error: OSError) -> OSError:
+    """The error about a temporary file, with what to do."""
+    return OSError(
+        f"A temporary file in {spill.folder or tempfile.gettempdir()} cannot be {what}: "
+        f"{error.strerror or error}. Set spill_dir to a folder with more room, or disk_budget to "
+        "the bytes that are free: what does not fit is computed again, or kept in memory."
+    )
 
 
 def bytes_of(array: Array) -> memoryview:

@@ -300,11 +300,14 @@ class Encoder:
         for encoder in self.columns:
             yield from zip(encoder.sources, encoder.suffixes, strict=True)
 
-    def __call__(self, X: Any) -> Array:
-        """The array (n, width) of a table with the training table's columns in their order."""
+    def __call__(self, X: Any, warn: bool = True) -> Array:
+        """The array (n, width) of a table with the training table's columns in their order.
+
+        ``warn`` is as in :meth:`encode`.
+        """
         table = read_table(X)
         self._check(table)
-        return self.encode(table, warn=True)
+        return self.encode(table, warn)
 
     def encode(self, table: Table, warn: bool = False) -> Array:
         """The array (n, width) of a table whose columns are known to be right.

@@ -9,6 +9,7 @@ not vary are left out. What is learned about each column is in
 
 import re
 import warnings
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any, NamedTuple
@@ -16,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from scipy import sparse
+from sklearn.utils import _safe_indexing
 
-from rfrboost._numerics.arrays import content_order, frozen
+from rfrboost._numerics.arrays import content_order, frozen, spacing
 from rfrboost._tables.encoder import (
     ColumnEncoder,
     Encoder,
@@ -76,6 +78,7 @@ def fit_encoder(
     rng: Generator,
     parts: list[Part] | None = None,
     categorical: Any = FROM_DTYPE,
+    most_rows: int | None = None,
 ) -> tuple[Encoder, Array]:
     """An encoder of tables like X, and X encoded by it.
 
@@ -100,7 +103,15 @@ def fit_encoder(
         are in exactly one of the first masks.
     categorical : "from_dtype", or names, indices or a mask of columns
         The columns that hold categories even if their values are numbers or dates.
+    most_rows : int, optional
+        Of more rows the encoder is fitted to evenly spaced ones (:func:`fit_sampled`), unless there
+        are ``parts``.
     """
+    if most_rows is not None and len(y) > most_rows and parts is None:
+        every = spacing(len(y), most_rows)
+        sampled = fit_sampled(X, np.asarray(y), w, task, rng, categorical, every)
+        if sampled is not None:
+            return sampled
     table = read_table(X)
     forced = chosen_columns(categorical, table)
     y = np.asarray(y)
@@ -116,6 +127,32 @@ def fit_encoder(
     encoder, encoded = fit_present(table.rows(present), Y, w, rng, parts, forced)
     out = encoder.encode(table)
     out[present] = encoded
+    return encoder, out
+
+
+def fit_sampled(
+    X: Any,
+    y: np.ndarray,
+    w: Array | None,
+    task: str,
+    rng: Generator,
+    categorical: Any,
+    every: int,
+) -> tuple[Encoder, Array] | None:
+    """An encoder that is fitted to the rows whose places are multiples of ``every``, and all rows
+    encoded by it; None if other rows show that a column must be read differently."""
+    some = np.arange(0, len(y), every)
+    weights = None if w is None else w[some]
+    if weights is not None and not weights.any():
+        return None
+    encoder, encoded = fit_encoder(
+        _safe_indexing(X, some), y[some], weights, task, deepcopy(rng), None, categorical
+    )
+    try:
+        out = encoder.encode(read_table(X))
+    except ValueError:
+        return None
+    out[some] = encoded
     return encoder, out
 
 

@@ -70,16 +70,6 @@ def on_terminal() -> bool:
 
 
 @contextmanager
-def line_cleared() -> Iterator[None]:
-    """Clear the terminal's last line at the end, where a fit may have drawn a progress bar."""
-    try:
-        yield
-    finally:
-        if on_terminal():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-@contextmanager
 def progress(task: str, total: int | None, unit: str) -> Iterator[Advance]:
     """Show progress: a bar on a terminal, a line every ten seconds elsewhere.
 

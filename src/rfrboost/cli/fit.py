@@ -10,9 +10,6 @@ from rfrboost.cli.console import (
     CommandError,
     WrongUsageError,
     duration,
-    heartbeat,
-    line_cleared,
-    on_terminal,
     printable,
     say,
 )
@@ -35,12 +32,8 @@ def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> Non
     training = read_training(table, roles)
     say(f"Fitting {training.size}.")
     began = time.monotonic()
-    model = estimator_for(training.target.task, settings, on_terminal())
-    with (
-        warnings_said(),
-        line_cleared(),
-        heartbeat(lambda seconds: f"Fitting: {duration(seconds)}."),
-    ):
+    model = estimator_for(training.target.task, settings, True)
+    with warnings_said():
         model.fit(training.frame, training.target.labels, training.weights)
     seconds = time.monotonic() - began
     say_columns([asdict(column) for column in model.column_report_])

@@ -36,10 +36,13 @@ BOOSTED: dict[str, Any] = {
     "class_weight": None,
     "n_jobs": None,
     "max_seconds": None,
+    "scoring": None,
+    "snapshot": None,
     "sample_splitting": False,
     "random_state": None,
     "warm_start": False,
     "verbose": 0,
+    "callbacks": None,
 }
 SHALLOW: dict[str, Any] = {
     "n_features": 512,

@@ -1,0 +1,107 @@
+"""``scoring``: a scorer of scikit-learn as a function of raw predictions.
+
+Scorers take an estimator, X and y. Held-out rows have their predictions already, so that the
+estimator handed to a scorer is a stand-in which knows the predictions of all rows, and X are the
+numbers of rows, (m, 1).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
+from sklearn.metrics._scorer import _BaseScorer
+
+from rfrboost._estimators.fitted import ClassTargets, Targets
+from rfrboost._model.losses import Loss
+from rfrboost._typing import Array, Indices
+
+
+@dataclass(eq=False, repr=False)
+class KnownNumbers(RegressorMixin, BaseEstimator):
+    """A regressor whose predictions are known; X (m, 1) are the numbers of rows."""
+
+    values: Array
+
+    def predict(self, X: Array) -> Array:
+        values: Array = self.values[X[:, 0]]
+        return values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+@dataclass(eq=False, repr=False)
+class KnownClasses(ClassifierMixin, BaseEstimator):
+    """A classifier whose probabilities and logits are known; X (m, 1) are the numbers of rows."""
+
+    probabilities: Array
+    logits: Array
+    classes_: np.ndarray
+
+    def predict_proba(self, X: Array) -> Array:
+        probabilities: Array = self.probabilities[X[:, 0]]
+        return probabilities
+
+    def decision_function(self, X: Array) -> Array:
+        logits: Array = self.logits[X[:, 0]]
+        return logits
+
+    def predict(self, X: Array) -> np.ndarray:
+        labels: np.ndarray = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return labels
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def score_for(
+    scoring: Any, loss: Loss, targets: Targets, Y: Array, w: Array | None
+) -> Callable[[Array, Indices], float]:
+    """What ``scoring`` says of raw predictions (m, d) for some of the rows (m,), as a function.
+
+    ``Y`` (n, k) and ``w`` (n,) are the targets of all rows, in the units of the fit, and their
+    weights. Scorers of scikit-learn are given the weights if there are any; other callables, which
+    take an estimator, X and y, are not.
+    """
+    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    y = as_handed_in(targets, Y)
+    weighted = w is not None and isinstance(scorer, _BaseScorer)
+
+    def score(raw: Array, rows: Indices) -> float:
+        known = stand_in(loss, targets, raw)
+        places = np.arange(len(rows))[:, None]
+        # Weights only where there are some: not every metric takes them.
+        value = (
+            scorer(known, places, y[rows], sample_weight=w[rows])
+            if weighted and w is not None
+            else scorer(known, places, y[rows])
+        )
+        if not np.isfinite(value):
+            raise ValueError(
+                f"scoring={scoring!r} gave {value} for held-out rows; a score must be a finite "
+                "number. Choose another, or leave scoring=None."
+            )
+        return float(value)
+
+    return score
+
+
+def as_handed_in(targets: Targets, Y: Array) -> np.ndarray:
+    """Targets (n, k) in the units of the fit as labels, or as numbers in the units of y."""
+    if isinstance(targets, ClassTargets):
+        codes = Y[:, 0].astype(np.intp) if targets.one_output else np.argmax(Y, axis=1)
+        labels: np.ndarray = targets.classes[codes]
+        return labels
+    y = targets.scale.grow(Y)
+    return y[:, 0] if targets.one_output else y
+
+
+def stand_in(loss: Loss, targets: Targets, raw: Array) -> KnownNumbers | KnownClasses:
+    """An estimator that predicts what raw predictions (m, d) say."""
+    predictions = targets.predictions(loss, raw)
+    if isinstance(targets, ClassTargets):
+        return KnownClasses(predictions, raw[:, 0] if targets.one_output else raw, targets.classes)
+    return KnownNumbers(predictions)

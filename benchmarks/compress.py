@@ -30,7 +30,7 @@ from experiments.data.protocols import Fold, load_rows
 from experiments.data.tables import find_data_folder, known_table
 from experiments.runs.provenance import current
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, file_info
-from rfrboost._auto.candidates import candidates_of
+from rfrboost._compress.candidates import candidates_of
 
 HERE = Path(__file__).parent
 # abalone, concrete, white wine, fish toxicity; diabetes and cmc, of classes.

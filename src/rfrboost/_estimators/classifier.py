@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from rfrboost._estimators.base import NetworkEstimator
-from rfrboost._estimators.compress import Compressible
+from rfrboost._estimators.base import Compressible, NetworkEstimator
 from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS
 from rfrboost._estimators.fitted import ClassTargets
 from rfrboost._estimators.intervals import check_coverage, class_sets_of

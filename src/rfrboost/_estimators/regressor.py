@@ -7,8 +7,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
-from rfrboost._estimators.base import NetworkEstimator
-from rfrboost._estimators.compress import Compressible
+from rfrboost._estimators.base import Compressible, NetworkEstimator
 from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, REGRESSION_CONSTRAINTS
 from rfrboost._estimators.intervals import check_coverage, intervals_of, with_deviation
 from rfrboost._estimators.parameters import is_auto

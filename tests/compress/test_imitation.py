@@ -5,9 +5,9 @@ import pytest
 from numpy.random import default_rng
 
 from rfrboost import RFRBoostRegressor
-from rfrboost._auto import compress
-from rfrboost._auto.candidates import candidates_of, strongest
-from rfrboost._auto.compress import (
+from rfrboost._compress import imitation
+from rfrboost._compress.candidates import candidates_of, strongest
+from rfrboost._compress.imitation import (
     PENALTY,
     drawn,
     in_between,
@@ -30,7 +30,7 @@ def fitted():
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(compress, "MOST_CANDIDATES", 60)
+    monkeypatch.setattr(imitation, "MOST_CANDIDATES", 60)
 
 
 def test_candidates_add_up_to_the_predictions(fitted):

@@ -13,9 +13,9 @@ rows as new rows are, and with values that columns have.
 
 *Selection.* From the strongest candidates (:mod:`rfrboost._compress.candidates`) features are
 removed step by step, and the weights are found again after each step (:func:`rungs`). Leaving out
-feature j, with all other weights found anew, adds w_j²/[(G + λI)⁻¹]_jj to the objective (the optimal brain
-surgeon of Hassibi and Stork, 1993); the features that add least for their cost go first. All steps
-need one Gram matrix G only.
+feature j, with all other weights found anew, adds w_j²/[(G + λI)⁻¹]_jj to the objective (the
+optimal brain surgeon of Hassibi and Stork, 1993); the features that add least for their cost go
+first. All steps need one Gram matrix G only.
 
 Rows are x (n, D + 1), homogeneous; raw predictions are (n, d).
 """

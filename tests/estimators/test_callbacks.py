@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 import rfrboost
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks
+from rfrboost._numerics.sizes import Sizes
 from rfrboost.callbacks import END_FAMILY, EarlyStopping, LiveCurve, LogRecords
 
 RECORD = {"layer", "loss", "step_length", "gradient_norm", "seconds"}

@@ -17,7 +17,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from small_sizes import with_sizes
 
 import rfrboost
-from rfrboost import RFRBoostClassifier, RFRBoostRegressor
+from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks
 from rfrboost._numerics.sizes import Sizes
 
 FEW = {"n_bags": 2, "n_features": 16, "l2_step": 1e-3, "random_state": 0}

@@ -25,12 +25,12 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 from benchmarks.compress_report import figure, report
-from benchmarks.predict import catboost, classes_or_numbers, repeated
+from benchmarks.predict import catboost, classes_or_numbers, known_records, repeated
 from experiments.data.protocols import Fold, load_rows
 from experiments.data.tables import find_data_folder, known_table
 from experiments.runs.provenance import current
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, file_info
-from rfrboost._auto.candidates import candidates_of
+from rfrboost._compress.candidates import candidates_of
 
 HERE = Path(__file__).parent
 # abalone, concrete, white wine, fish toxicity; diabetes and cmc, of classes.
@@ -151,21 +151,9 @@ def file_facts(model: Any) -> dict[str, int]:
     return {"bytes": found["bytes"], "centres": found["centres"]}
 
 
-def known_records(path: Path) -> list[Record]:
-    """The records of a former run, if there are any."""
-    if not path.exists():
-        return []
-    kinds = {own.name: own.type for own in fields(Record)}
-    with path.open(newline="", encoding="utf-8") as stream:
-        return [
-            Record(**{name: kinds[name](text) for name, text in row.items()})  # type: ignore[operator]
-            for row in csv.DictReader(stream)
-        ]
-
-
 def run(ids: list[int], data: Path, path: Path) -> list[Record]:
     """Measure the tables that are not in the file yet, and add them there."""
-    records = known_records(path)
+    records = known_records(path, Record)
     done = {record.table for record in records}
     path.parent.mkdir(parents=True, exist_ok=True)
     for table in map(known_table, ids):

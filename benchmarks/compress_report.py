@@ -99,7 +99,9 @@ def figure(records: "list[Record]", path: Path) -> None:
     for panel in panels[len(tables) :]:
         panel.set_axis_off()
     handles, labels = panels[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    drawing.legend(
+        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8
+    )
     drawing.savefig(path, metadata={"Software": None})
 
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -48,6 +48,8 @@ LEAST_SECONDS = 0.1
 LEAST_CALLS = 3
 
 Predict = Callable[[np.ndarray], np.ndarray]
+#: a data class of measurements
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
@@ -307,14 +309,14 @@ def jobs(
         yield f"{covertype.name}, whole", read, True, largest
 
 
-def known_records(path: Path) -> list[Record]:
-    """The records of a former run, if there are any."""
+def known_records(path: Path, kind: type[Kind]) -> list[Kind]:
+    """The records of a former run, of a data class of numbers and text, if there are any."""
     if not path.exists():
         return []
-    kinds = {own.name: own.type for own in fields(Record)}
+    types = {own.name: own.type for own in fields(kind)}  # type: ignore[arg-type]
     with path.open(newline="", encoding="utf-8") as stream:
         return [
-            Record(**{name: kinds[name](text) for name, text in row.items()})  # type: ignore[operator]
+            kind(**{name: types[name](text) for name, text in row.items()})  # type: ignore[operator]
             for row in csv.DictReader(stream)
         ]
 
@@ -325,7 +327,7 @@ def run(
     path: Path,
 ) -> list[Record]:
     """Measure what is not in the file yet, and add it there table by table."""
-    records = known_records(path)
+    records = known_records(path, Record)
     done = {(record.table, record.model) for record in records}
     path.parent.mkdir(parents=True, exist_ok=True)
     for table, read, classes, batches in wanted:

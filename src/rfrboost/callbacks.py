@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any
 
-from rfrboost._estimators.progress import in_notebook
+from rfrboost._estimators.options.progress import in_notebook
 from rfrboost._estimators.routes import END_FAMILY
 
 __all__ = ["END_FAMILY", "EarlyStopping", "LiveCurve", "LogRecords"]

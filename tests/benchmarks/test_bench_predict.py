@@ -30,7 +30,7 @@ def test_a_stopped_run_continues_where_it_was(fold, tmp_path, monkeypatch):
     assert all(r.microseconds_a_row > 0 and r.bytes > 0 for r in first)
     again = predict.run(iter(wanted), ["HistGradientBoosting"], path)
     assert [r.table for r in again] == ["a"] * 4 + ["b"] * 4
-    assert again[:4] == first == predict.known_records(path)[:4]
+    assert again[:4] == first == predict.known_records(path, predict.Record)[:4]
     monkeypatch.setattr(predict, "measured", None)
     assert predict.run(iter(wanted), ["HistGradientBoosting"], path) == again
 

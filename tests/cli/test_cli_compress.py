@@ -5,13 +5,13 @@ import pytest
 from command_line import failed, rfrboost, text_of, worked
 
 import rfrboost as library
-from rfrboost._auto import compress
+from rfrboost._compress import imitation
 
 
 @pytest.fixture(autouse=True)
 def fewer_rows(monkeypatch):
-    monkeypatch.setattr(compress, "IMITATED_ROWS", 1024)
-    monkeypatch.setattr(compress, "MOST_CANDIDATES", 256)
+    monkeypatch.setattr(imitation, "IMITATED_ROWS", 1024)
+    monkeypatch.setattr(imitation, "MOST_CANDIDATES", 256)
 
 
 def made_up_table(rows=120):

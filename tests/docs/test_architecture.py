@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "rfrboost"
 #: a package, or a module of the top folder, may import those before it and itself
 ORDER = [
     *("_version", "_typing", "_numerics", "_tables", "_model", "_rows", "_paper", "_auto"),
-    *("_blocks", "_estimators", "_files", "_export", "_dask"),
+    *("_blocks", "_estimators", "_compress", "_files", "_export", "_dask"),
     *("__init__", "callbacks", "dask", "torch", "inspection", "cli", "__main__"),
 ]
 #: neighbours in that order that must not know each other

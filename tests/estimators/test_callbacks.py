@@ -95,6 +95,14 @@ def test_a_fit_that_is_told_to_go_on_is_the_same_to_the_bit():
     np.testing.assert_array_equal(plain.predict(X), watched.predict(X))
 
 
+def test_fits_of_row_blocks_ask_too():
+    X, y = wavy()
+    for make, layers in ((single, 2), (ensemble, 1)):
+        seen = Remember(True, after=layers - 1)
+        make([seen]).fit(RowBlocks([(X[:90], y[:90]), (X[90:], y[90:])]))
+        assert len(seen.records) == layers
+
+
 def test_a_fit_of_row_blocks_asks_too():
     X, y = wavy(600)
     seen = Remember(True, after=1)

@@ -11,8 +11,8 @@ import pytest
 from numpy.random import default_rng
 
 from rfrboost import RFRBoostRegressor
-from rfrboost._estimators import progress as module
-from rfrboost._estimators.progress import Progress
+from rfrboost._estimators.options import progress as module
+from rfrboost._estimators.options.progress import Progress
 from rfrboost._model.history import LayerRecord
 
 

@@ -14,6 +14,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.model_selection import TimeSeriesSplit
+from small_sizes import with_sizes
 
 import rfrboost
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks
@@ -100,6 +101,22 @@ def test_validation_rows_and_rows_that_no_member_held_out():
     assert {n for n, _ in seen} == {known.sum()}
     wanted = -mean_absolute_error(y[known], in_time.oof_prediction_[known])
     assert in_time.oof_score_ == pytest.approx(wanted)
+
+
+def test_a_score_of_a_sample_of_many_rows_is_given_the_right_rows():
+    X, y = wavy(600)
+    sampled = Sizes(most_centres=200, leaf_held_out_rows=5, shared_draw_rows=100, boosted_rows=200)
+    seen = []
+
+    def agreement(estimator, rows, y):
+        seen.append(len(rows))
+        return np.corrcoef(estimator.predict(rows), y)[0, 1] if len(seen) > 3 else -1.0
+
+    model = RFRBoostRegressor(**FEW, features=("swim", "bumps"), scoring=agreement)
+    with_sizes(model, sampled).fit(X, y)
+    assert seen == [200] * (len(seen) - 1) + [600]
+    # If rows and predictions were not of each other, it would be about 0.
+    assert model.oof_score_ > 0.8
 
 
 def test_what_is_no_score_is_refused():

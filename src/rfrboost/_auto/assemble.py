@@ -25,6 +25,7 @@ from rfrboost._auto.layer import GroupLayer
 from rfrboost._auto.members import Boosted
 from rfrboost._auto.trees import TreesFit
 from rfrboost._model.features import DenseFeatures, FeatureMap
+from rfrboost._model.forest import side_by_side
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Head, Layer, LayerFeatures, LowRankStep, Network
 from rfrboost._numerics.arrays import frozen
@@ -157,7 +158,7 @@ def network_of(
             if set(own.group) & set(kept)
         ]
     if families.trees is not None and of_trees > 0:
-        trees = families.trees.features.of_members(kept)
+        trees = side_by_side([families.trees.members[k] for k in kept])
         C = of_trees * np.eye(m * d)
         layers.append(network_layer(trees, C, np.zeros(m * d), kept, kept, d))
     average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])

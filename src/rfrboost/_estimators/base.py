@@ -7,6 +7,7 @@ into a :class:`~rfrboost._estimators.fitted.Fitted`; everything else asks that o
 
 import os
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, ClassVar, Self, TypeVar
@@ -21,10 +22,10 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfrboost._blocks.row_blocks import RowBlocks
-from rfrboost._estimators.fitted import Fitted
+from rfrboost._estimators.fitted import Compression, Fitted
+from rfrboost._estimators.options.progress import Progress
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._estimators.problem import Request
-from rfrboost._estimators.progress import Progress
 from rfrboost._estimators.routes import fit_arrays, fit_blocks
 from rfrboost._model.network import Network, input_gradient
 from rfrboost._numerics.sizes import SIZES, Sizes
@@ -362,6 +363,61 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         except ImportError as error:
             raise ImportError("to_torch needs PyTorch: pip install 'rfrboost[torch]'.") from error
         return PredictionModule(fitted)
+
+    @property
+    def compression_(self) -> Compression:
+        """What ``compress`` did to this model."""
+        return self._known(self._model().compression, "compression_")
+
+    def compress(
+        self,
+        X: Any,
+        sample_weight: Any = None,
+        *,
+        tolerance: float | None = None,
+        size: int | None = None,
+        training_rows: bool = True,
+        X_val: Any = None,
+        y_val: Any = None,
+    ) -> Self:
+        """A smaller and faster model of the same class, which imitates this one, an ensemble.
+
+        It keeps some of the ensemble's neurons, bumps and trees, with weights that are fitted to
+        the ensemble's predictions on X and on rows between those of X. No targets are needed, as
+        the model is imitated and not fitted again. ``compression_`` says what it keeps and costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_in)
+            Rows like those to be predicted, at least 50: the training rows, as a rule.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each of them counts.
+        tolerance : float, default=0.01
+            The share by which the error may grow: RMSE, or log loss for classes. The smallest model
+            found within it is returned; if there is none, a copy of this one.
+        size : int, optional
+            The most neurons, bumps and trees to keep, in place of a tolerance.
+        training_rows : bool, default=True
+            Whether the smaller model may hold training rows, as the centres of bumps. Without them
+            the tolerance cannot always be kept; a warning says so.
+        X_val, y_val : array-like, optional
+            Rows with targets that the model has not seen, on which errors are measured. Without
+            them the error is estimated, from the errors of members on rows they held out and from
+            how far the two models differ on rows between those of X.
+
+        Returns
+        -------
+        an estimator of the same class
+            Its intervals are around its own predictions, widened by the share by which the
+            error grows. It has no out-of-fold predictions nor importances.
+        """
+        from rfrboost._compress.search import compressed
+
+        result = copy(self)
+        result._fitted = compressed(
+            self, X, sample_weight, tolerance, size, training_rows, (X_val, y_val)
+        )
+        return result
 
 
 def number_type(dtype: str) -> np.dtype[Any]:

@@ -7,10 +7,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from rfrboost._estimators.base import NetworkEstimator
-from rfrboost._estimators.compress import Compressible
-from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS
 from rfrboost._estimators.fitted import ClassTargets
 from rfrboost._estimators.intervals import check_coverage, class_sets_of
+from rfrboost._estimators.options.constraints import BOOST_CONSTRAINTS, CLASS_CONSTRAINTS
 from rfrboost._estimators.parameters import is_auto
 from rfrboost._typing import Array
 
@@ -107,7 +106,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         return labels
 
 
-class RFRBoostClassifier(NetworkClassifier, Compressible):
+class RFRBoostClassifier(NetworkClassifier):
     """Random feature representation boosting for classification.
 
     With its defaults it is an ensemble that needs no tuning, as :class:`RFRBoostRegressor`

@@ -46,8 +46,8 @@ from rfrboost._estimators.fitted import (
     unreadable,
 )
 from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
+from rfrboost._estimators.options.progress import Progress
 from rfrboost._estimators.parameters import Parameters
-from rfrboost._estimators.progress import Progress
 from rfrboost._model.loss import Loss
 from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
 from rfrboost._model.network import Network

@@ -8,9 +8,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
 from rfrboost._estimators.base import NetworkEstimator
-from rfrboost._estimators.compress import Compressible
-from rfrboost._estimators.constraints import BOOST_CONSTRAINTS, REGRESSION_CONSTRAINTS
 from rfrboost._estimators.intervals import check_coverage, intervals_of, with_deviation
+from rfrboost._estimators.options.constraints import BOOST_CONSTRAINTS, REGRESSION_CONSTRAINTS
 from rfrboost._estimators.parameters import is_auto
 from rfrboost._model.losses import Loss
 from rfrboost._typing import Array
@@ -78,7 +77,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         return tags
 
 
-class RFRBoostRegressor(NetworkRegressor, Compressible):
+class RFRBoostRegressor(NetworkRegressor):
     """Random feature representation boosting for regression.
 
     With its defaults it needs no tuning. It is an ensemble of linear, boosted, kernel and tree

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from rfrboost._estimators.classifier import NetworkClassifier
-from rfrboost._estimators.constraints import (
+from rfrboost._estimators.options.constraints import (
     FEATURE_CONSTRAINTS,
     NONNEGATIVE,
     REGRESSION_CONSTRAINTS,

@@ -26,6 +26,7 @@ from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._blocks.sample import BlockSample
 from rfrboost._blocks.table import Part, encoded_table
 from rfrboost._estimators.fitted import Fitted, fitted_ensemble
+from rfrboost._estimators.options.progress import IMPORTANCES, READING
 from rfrboost._estimators.outside import (
     problem_of_chunks,
     problem_of_table,
@@ -48,7 +49,6 @@ from rfrboost._estimators.problem import (
     Request,
     problem_of_arrays,
 )
-from rfrboost._estimators.progress import IMPORTANCES, READING
 from rfrboost._model.history import LayerRecord
 from rfrboost._model.network import homogeneous
 from rfrboost._numerics.arrays import spacing
@@ -295,7 +295,7 @@ def snapshot_of(parameters: Parameters, arrays: Arrays, seed: int) -> Any:
 
 def score_of_rows(scoring: Any, problem: Problem, arrays: Arrays) -> Score:
     """What ``scoring`` says of raw predictions for some rows; validation rows come last."""
-    from rfrboost._estimators.scoring import score_for
+    from rfrboost._estimators.options.scoring import score_for
 
     Y, w = arrays.y, arrays.w
     if arrays.validation is not None:

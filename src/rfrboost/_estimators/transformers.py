@@ -16,8 +16,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfrboost._estimators.constraints import POSITIVE, WIDTH
 from rfrboost._estimators.fitted import check_columns
+from rfrboost._estimators.options.constraints import POSITIVE, WIDTH
 from rfrboost._model.features import CHOICES, FeatureMap
 from rfrboost._model.network import centered
 from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler

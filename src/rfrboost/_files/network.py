@@ -5,6 +5,7 @@ A new kind of layer, step or feature map is one more ``Kind`` here. Losses descr
 names the sizes that its ``fits`` is given.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from rfrboost._files.schema import (
 )
 from rfrboost._model.bumps import Bumps, Distances
 from rfrboost._model.features import ACTIVATIONS, DenseFeatures
+from rfrboost._model.forest import Forest
 from rfrboost._model.leaves import Leaf, LocalSums, Splits
 from rfrboost._model.loss import BuiltInLoss
 from rfrboost._model.losses import BUILT_IN
@@ -41,15 +43,16 @@ from rfrboost._model.network import (
     Network,
     Standardizer,
 )
-from rfrboost._model.trees import Trees
 from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array
 
 SHARE = JsonValue("a number from 0 to 1", lambda v: is_number(v) and 0 <= v <= 1)
 
-# The largest place in a list, and the largest height of a tree, that files may name.
+# The largest place in a list that files may name.
 LARGEST_PLACE = 2.0**31
-HIGHEST_TREE = 16
+
+# The whole numbers that float32 holds exactly end here.
+LARGEST_SINGLE = 2**24
 
 LEVEL = JsonValue("a number between 0 and 1", lambda v: is_number(v) and 0 < v < 1)
 
@@ -92,17 +95,27 @@ class Metric:
         return Numbers(1 if np.ndim(state) == 1 else 2).read(state, where)
 
 
+@dataclass(frozen=True)
 class Places:
-    """An array of places in a list, with three axes: whole numbers from 0 on, written as floats."""
+    """An array of places in a list with ``ndim`` axes: whole numbers from 0 on, written as floats.
+
+    ``dtype`` is the type of the array. Numbers that a float32 holds exactly are written as such
+    where the array has four bytes each.
+    """
+
+    ndim: int
+    dtype: type[np.signedinteger]
 
     def write(self, value: Any, where: str) -> State:
-        return Numbers(3).write(np.asarray(value, dtype=float), where)
+        narrow = self.dtype is np.int32 and value.max(initial=0) <= LARGEST_SINGLE
+        floats = np.asarray(value, dtype=np.float32 if narrow else np.float64)
+        return Numbers(self.ndim, single=True).write(floats, where)
 
     def read(self, state: State, where: str) -> Any:
-        numbers = Numbers(3).read(state, where)
+        numbers = Numbers(self.ndim, single=True).read(state, where)
         if not ((numbers >= 0) & (numbers < LARGEST_PLACE) & (numbers == np.rint(numbers))).all():
             raise ModelFileError(f"{where} should be whole numbers from 0 on")
-        return frozen(numbers.astype(np.intp))
+        return frozen(numbers.astype(self.dtype))
 
 
 #: size: columns
@@ -180,15 +193,19 @@ def local_sums_fit(sums: LocalSums, columns: int) -> bool:
     )
 
 
-def trees_fit(trees: Trees, columns: int) -> bool:
-    """Whether every tree has its questions, about columns that there are, and all its leaves."""
-    members, count, height = trees.columns.shape
+def forest_fits(forest: Forest, columns: int) -> bool:
+    """Whether all questions are about columns that there are, and lead to leaves in the end."""
+    questions = len(forest.columns)
+    nodes = questions + len(forest.values)
+    own = np.arange(questions)[:, None]
     return (
-        0 < height <= HIGHEST_TREE
-        and trees.thresholds.shape == trees.columns.shape
-        and trees.values.shape[:3] == (members, count, 2**height)
-        and trees.values.size > 0
-        and bool((trees.columns < columns).all())
+        forest.thresholds.shape == (questions,)
+        and forest.children.shape == (questions, 2)
+        and forest.roots.size > 0
+        and forest.values.size > 0
+        and bool((forest.columns < columns).all())
+        and bool(((forest.children > own) & (forest.children < nodes)).all())
+        and bool((forest.roots < nodes).all())
     )
 
 
@@ -197,10 +214,16 @@ FEATURE_MAP = OneOf(
     BUMPS_KIND,
     Kind("LocalSums", LocalSums, {"splits": SPLITS, "leaves": ListOf(LEAF)}, local_sums_fit),
     Kind(
-        "Trees",
-        Trees,
-        {"columns": Places(), "thresholds": Numbers(3), "values": Numbers(4)},
-        trees_fit,
+        "Forest",
+        Forest,
+        {
+            "columns": Places(1, np.int32),
+            "thresholds": Numbers(1, single=True),
+            "children": Places(2, np.int32),
+            "roots": Places(2, np.int32),
+            "values": Numbers(2, single=True),
+        },
+        forest_fits,
     ),
     Kind(
         "DenseFeatures",

@@ -37,6 +37,7 @@ from rfrboost._files.schema import (
     State,
 )
 from rfrboost._model.history import LayerRecord
+from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._version import __version__
 
 #: what stands in the place of an estimator's name; :func:`rfrboost.load` knows none of this name
@@ -122,14 +123,7 @@ BOOSTED = Record({"maps": ListOf(FEATURE_MAP), "of_penalties": ListOf(Record(OF_
 KERNEL = Record(
     {"maps": ListOf(FEATURE_MAP), "layers": ListOf(Record(MOVES)), "out_of_fold": Ordered(2)}
 )
-TREES = Record(
-    {
-        "features": FEATURE_MAP,
-        "constants": Ordered(2),
-        "out_of_fold": Ordered(2),
-        "records": Records(),
-    }
-)
+TREES = Record({"members": ListOf(FEATURE_MAP), "out_of_fold": Ordered(2), "records": Records()})
 #: a family by the name of its class; None is one that was tried and is not part of the model
 FAMILIES: dict[str, Record] = {"boosted": BOOSTED, "kernel": KERNEL, "trees": TREES}
 
@@ -258,7 +252,10 @@ def key_of(arrays: Iterable[np.ndarray | None], settings: Iterable[str]) -> str:
             digest.update(b"none")
             continue
         digest.update(f"{array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        # Batch by batch, because rows may be larger than the memory.
+        for begin in range(0, len(array), BATCH_ROWS):
+            rows = np.ascontiguousarray(array[begin : begin + BATCH_ROWS])
+            digest.update(rows.view(np.uint8).data)
     for setting in settings:
         digest.update(setting.encode())
         digest.update(b"\0")

@@ -31,8 +31,8 @@ from scipy.spatial.distance import cdist
 
 from rfrboost._model.bumps import ROUNDING, Bumps, single
 from rfrboost._model.features import ACTIVATIONS, DenseFeatures, FeatureMap
+from rfrboost._model.forest import Forest, led
 from rfrboost._model.leaves import LocalSums, Splits
-from rfrboost._model.trees import Trees
 from rfrboost._numerics.blas import column_scales, product, stretched
 from rfrboost._numerics.precision import LARGEST_NOISE, UNIT_ROUNDOFF
 from rfrboost._typing import Array, Mask
@@ -318,33 +318,24 @@ class AnySums:
 
 @dataclass(frozen=True)
 class TreeSums:
-    """The trees of all members as those of one, whose leaf values are multiplied by the leads."""
+    """The trees of all members as those of one, with a feature for each output."""
 
-    trees: Trees
+    trees: Forest
 
     def add(self, x: Array, total: Array) -> None:
-        F = np.empty((len(x), self.trees.width), order="F")
-        self.trees(x, F)
-        total += F
+        sums = np.empty(total.shape)
+        self.trees(x, sums)
+        total += sums
 
 
-def tree_block(features: Trees, leads: Array) -> TreeSums:
+def tree_block(trees: Forest, leads: Array) -> TreeSums:
     """The block of trees whose m·d features are multiplied by leads (m·d, outputs)."""
-    members, _, leaves, d = features.values.shape
-    height = features.columns.shape[2]
-    values = np.einsum("ktlj,kjo->ktlo", features.values, leads.reshape(members, d, -1))
-    return TreeSums(
-        Trees(
-            features.columns.reshape(1, -1, height),
-            features.thresholds.reshape(1, -1, height),
-            values.reshape(1, -1, leaves, values.shape[3]),
-        )
-    )
+    return TreeSums(led(trees, leads))
 
 
 #: the function that makes a block of a feature map and its leads (p, d)
 KINDS: dict[type, Callable[[Any, Array], Block]] = {
     Bumps: bump_block,
     LocalSums: leaf_block,
-    Trees: tree_block,
+    Forest: tree_block,
 }

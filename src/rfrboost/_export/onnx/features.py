@@ -9,15 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from rfrboost._export.onnx.graph import BOOL, DOUBLE, FLOAT, Graph, Value, absolute_differences, row
-from rfrboost._model.bumps import FARTHEST, ROUNDING, Bumps, single
+from rfrboost._export.onnx.graph import (
+    BOOL,
+    COLUMNS,
+    DOUBLE,
+    FLOAT,
+    Graph,
+    Value,
+    absolute_differences,
+    row,
+)
+from rfrboost._model.bumps import FARTHEST, LARGEST_CENTRE, ROUNDING, Bumps, single
 from rfrboost._model.features import DenseFeatures, FeatureMap
+from rfrboost._model.forest import Forest
 from rfrboost._model.leaves import LocalSums, Splits
-from rfrboost._model.trees import Trees
 from rfrboost._numerics.blas import column_scales, stretched
 from rfrboost._typing import Array
 
 INDEX = np.dtype(np.int64)
+NODE = np.dtype(np.int32)
 
 #: the axes of a sum over the columns of each row
 ALONG_ROWS = np.array([1], dtype=np.int64)
@@ -114,9 +124,9 @@ def stretched_columns(graph: Graph, z: Value, columns: np.ndarray, by: Array) ->
     return rounded(graph, graph.op("Mul", some, row(by)))
 
 
-def rounded(graph: Graph, z: Value) -> Value:
-    """Coordinates in single precision, clipped so that their squares are finite."""
-    return graph.cast(graph.op("Clip", z, np.array(-FARTHEST), np.array(FARTHEST)), FLOAT)
+def rounded(graph: Graph, z: Value, largest: float = FARTHEST) -> Value:
+    """Coordinates in single precision, limited to ±largest so that their squares are finite."""
+    return graph.cast(graph.op("Clip", z, np.array(-largest), np.array(largest)), FLOAT)
 
 
 def squares(graph: Graph, A: Value, B: Array, dtype: np.dtype) -> Value:
@@ -173,20 +183,40 @@ def leaf_numbers(graph: Graph, splits: Splits, z: Value) -> Value:
     return graph.op("Sub", node, np.array([[len(splits.thresholds)]]))
 
 
-def trees(graph: Graph, feature_map: Trees, z: Value, dtype: np.dtype) -> Value:
-    """For every member and output, the sum of the values of the leaves that a row falls into."""
-    members, count, leaves, outputs = feature_map.values.shape
-    columns, thresholds, which = feature_map.questions
-    asked = graph.op("Gather", z, columns.astype(np.int64), attributes={"axis": 1})
-    above = graph.op("Greater", asked, row(thresholds), dtype=BOOL)
-    answers = graph.cast(above, INDEX)
-    # The first leaf of every tree, to which the answers of its nodes are added, highest bit first.
-    place = graph.constant(np.arange(members * count, dtype=np.int64)[None] * leaves)
-    for level, nodes in enumerate(which.T[::-1]):
-        bits = graph.op("Gather", answers, nodes.astype(np.int64), attributes={"axis": 1})
-        place = graph.op("Add", place, graph.op("Mul", bits, np.array([[2**level]])))
-    values = feature_map.values.reshape(-1, outputs)
-    of_trees = graph.op("Gather", graph.constant(values), place, attributes={"axis": 0})
+def forest(graph: Graph, feature_map: Forest, z: Value, dtype: np.dtype) -> Value:
+    """For every member and output, the sum of the values of the leaves that a row falls into.
+
+    All trees take as many steps as the deepest: a leaf leads to itself.
+    """
+    members, count = feature_map.roots.shape
+    leaves, outputs = feature_map.values.shape
+    questions = len(feature_map.columns)
+    own = np.arange(questions, questions + leaves)
+    columns, thresholds, children = (
+        graph.constant(np.concatenate([of_questions.ravel(), of_leaves.astype(of_questions.dtype)]))
+        for of_questions, of_leaves in (
+            (feature_map.columns, np.zeros(leaves)),
+            (feature_map.thresholds, np.zeros(leaves)),
+            (feature_map.children, own.repeat(2)),
+        )
+    )
+    x = rounded(graph, z, LARGEST_CENTRE)
+    first = graph.op("Gather", x, np.array([0]), attributes=COLUMNS)
+    zeros = graph.cast(graph.op("Mul", first, np.zeros((1, 1), FLOAT)), NODE)
+    node = graph.op("Add", zeros, feature_map.roots.reshape(1, -1))
+    for _ in range(feature_map.depth):
+        column = graph.op("Gather", columns, node)
+        asked = graph.op("GatherElements", x, column, attributes=COLUMNS)
+        above = graph.op("Greater", asked, graph.op("Gather", thresholds, node), dtype=BOOL)
+        twice = graph.op("Add", node, node)
+        node = graph.op("Gather", children, graph.op("Add", twice, graph.cast(above, NODE)))
+    place = graph.op("Sub", node, np.array([[questions]], NODE))
+    of_trees = graph.op("Gather", graph.constant(feature_map.values), place)
+    return member_sums(graph, graph.cast(of_trees, DOUBLE), members, count, outputs)
+
+
+def member_sums(graph: Graph, of_trees: Value, members: int, count: int, outputs: int) -> Value:
+    """The sums (n, m·d) over the trees of each member, of values (n, m·T, d)."""
     by_member = graph.op("Reshape", of_trees, np.array([-1, members, count, outputs]))
     sums = graph.op("ReduceSum", by_member, np.array([2]), attributes={"keepdims": 0})
     return graph.op("Reshape", sums, np.array([-1, members * outputs]))
@@ -197,5 +227,5 @@ KINDS: dict[type, Callable[[Graph, Any, Value, np.dtype], Value]] = {
     DenseFeatures: dense_features,
     Bumps: bumps,
     LocalSums: local_sums,
-    Trees: trees,
+    Forest: forest,
 }

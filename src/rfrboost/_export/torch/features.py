@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rfrboost._model.bumps import FARTHEST, ROUNDING, Bumps
+from rfrboost._model.bumps import FARTHEST, LARGEST_CENTRE, ROUNDING, Bumps
 from rfrboost._model.features import DenseFeatures, FeatureMap
+from rfrboost._model.forest import Forest
 from rfrboost._model.leaves import Leaf, LocalSums
-from rfrboost._model.trees import Trees
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import column_scales
 from rfrboost._typing import Array
@@ -178,38 +178,46 @@ class LocalMap(nn.Module):
         return LocalSums(self.source.splits, tuple(leaf.numpy() for leaf in self.leaves))
 
 
-class TreesMap(nn.Module):
+class ForestMap(nn.Module):
     """Sums of leaf values, which can be trained; the questions are fixed."""
 
     columns: Tensor
     thresholds: Tensor
-    which: Tensor
+    followers: Tensor
+    roots: Tensor
 
-    def __init__(self, source: Trees) -> None:
+    def __init__(self, source: Forest) -> None:
         super().__init__()
         self.source = source
-        columns, thresholds, which = source.questions
-        self.register_buffer("columns", torch.tensor(columns))
-        self.register_buffer("thresholds", tensor(thresholds))
-        self.register_buffer("which", torch.tensor(which))
+        self.register_buffer("columns", torch.tensor(source.columns).long())
+        self.register_buffer("followers", torch.tensor(source.children).long())
+        self.register_buffer("roots", torch.tensor(source.roots).long())
+        self.register_buffer("thresholds", torch.tensor(source.thresholds))
         self.values = nn.Parameter(tensor(source.values))
 
     def forward(self, z: Tensor) -> Tensor:
-        members, count, leaves, outputs = self.values.shape
-        answers = (z[:, self.columns] > self.thresholds).long()
-        place = leaves * torch.arange(members * count, device=z.device)
-        for level, nodes in enumerate(self.which.T.flip(0)):
-            place = place + answers[:, nodes] * 2**level
-        of_trees = self.values.reshape(-1, outputs)[place]
-        return of_trees.reshape(-1, members, count, outputs).sum(2).reshape(len(z), -1)
+        members, count = self.roots.shape
+        of_trees = self.values[self._leaf_numbers(z)]
+        return of_trees.reshape(len(z), members, count, -1).sum(2).reshape(len(z), -1)
 
-    def numpy(self) -> Trees:
+    def _leaf_numbers(self, z: Tensor) -> Tensor:
+        x = single(z, LARGEST_CENTRE)
+        questions = len(self.columns)
+        node = self.roots.reshape(1, -1).repeat(len(z), 1)
+        for _ in range(self.source.depth):
+            row, tree = torch.nonzero(node < questions, as_tuple=True)
+            asking = node[row, tree]
+            above = (x[row, self.columns[asking]] > self.thresholds[asking]).long()
+            node[row, tree] = self.followers[asking, above]
+        return node - questions
+
+    def numpy(self) -> Forest:
         """The map with the present parameters."""
-        return replace(self.source, values=array(self.values))
+        return replace(self.source, values=array(self.values, self.source.values.dtype))
 
     def reset_parameters(self) -> None:
         """Draw all leaf values anew."""
-        redraw(self.values, self.values.shape[1])
+        redraw(self.values, self.roots.shape[1])
 
 
 def distance(A: Tensor, B: Tensor) -> Tensor:
@@ -219,9 +227,9 @@ def distance(A: Tensor, B: Tensor) -> Tensor:
     return lengths * (lengths.detach() ** 2 > least)
 
 
-def single(z: Tensor) -> Tensor:
+def single(z: Tensor, largest: float = FARTHEST) -> Tensor:
     """Coordinates rounded to single precision, as the model rounds them."""
-    return z.clamp(-FARTHEST, FARTHEST).float().to(z.dtype)
+    return z.clamp(-largest, largest).float().to(z.dtype)
 
 
 def module_of(source: FeatureMap) -> Any:
@@ -240,5 +248,5 @@ KINDS: dict[type, Callable[[Any], nn.Module]] = {
     DenseFeatures: DenseMap,
     Bumps: BumpsMap,
     LocalSums: LocalMap,
-    Trees: TreesMap,
+    Forest: ForestMap,
 }

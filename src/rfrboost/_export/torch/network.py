@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from rfrboost._export.torch.features import (
     BumpsMap,
     DenseMap,
+    ForestMap,
     LeafMap,
-    TreesMap,
     array,
     module_of,
     redraw,
@@ -83,7 +83,7 @@ STEPS: dict[type, Callable[[Any], nn.Module]] = {
 
 
 #: the modules inside a network that draw parameters of their own
-DRAWN = (DenseMap, BumpsMap, LeafMap, TreesMap, LowRankModule, DiagonalModule)
+DRAWN = (DenseMap, BumpsMap, LeafMap, ForestMap, LowRankModule, DiagonalModule)
 
 
 class LayerModule(nn.Module):

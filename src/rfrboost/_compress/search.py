@@ -1,6 +1,6 @@
 """``compress``: a smaller model in place of an ensemble, and what it costs.
 
-The mathematics is in :mod:`rfrboost._auto.compress`. Here are what users pass, and judges: how
+The mathematics is in :mod:`rfrboost._compress.imitation`. Here are what users pass, and judges: how
 large an error the model makes, and how large it is with a smaller model in its place. A judge
 either measures both on rows with targets that the model has not seen, or estimates them: the
 model's error from the rows its members held out, and what is added to it from how far the two
@@ -9,16 +9,16 @@ models differ on made-up rows.
 
 import warnings
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Integral, Real
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.random import default_rng
 
-from rfrboost._auto.compress import (
+from rfrboost._auto.conformal import Calibration, pooled
+from rfrboost._compress.imitation import (
     Pool,
     Rung,
     imitated_rows,
@@ -28,7 +28,6 @@ from rfrboost._auto.compress import (
     pool_of,
     rungs,
 )
-from rfrboost._auto.conformal import Calibration, pooled
 from rfrboost._estimators.base import NetworkEstimator
 from rfrboost._estimators.fitted import ClassTargets, Compression, Fitted, Targets
 from rfrboost._estimators.problem import checked_weights, present_rows
@@ -61,87 +60,53 @@ NOT_AN_ENSEMBLE = (
 )
 
 
-class Compressible(NetworkEstimator):
-    """An estimator whose automatic fits can be made smaller."""
+def compressed(
+    model: NetworkEstimator,
+    X: Any,
+    sample_weight: Any,
+    tolerance: Any,
+    size: Any,
+    training_rows: bool,
+    validation: tuple[Any, Any],
+) -> Fitted:
+    """What a smaller model has in place of a model's fitted state; see ``compress``."""
+    wanted = checked_budget(tolerance, size)
+    fitted = model._model()
+    if fitted.network.prediction is None:
+        raise ValueError(NOT_AN_ENSEMBLE)
+    rows = rows_to_imitate(model, X, sample_weight)
+    measured = (
+        None
+        if validation[0] is None and validation[1] is None
+        else rows_to_measure(model, *validation)
+    )
+    return smaller(fitted, *rows, wanted, training_rows, measured)
 
-    @property
-    def compression_(self) -> Compression:
-        """What ``compress`` did to this model."""
-        return self._known(self._model().compression, "compression_")
 
-    def compress(
-        self,
-        X: Any,
-        sample_weight: Any = None,
-        *,
-        tolerance: float | None = None,
-        size: int | None = None,
-        training_rows: bool = True,
-        X_val: Any = None,
-        y_val: Any = None,
-    ) -> Self:
-        """A smaller and faster model of the same class, which imitates this one.
+def rows_to_imitate(
+    model: NetworkEstimator, X: Any, sample_weight: Any
+) -> tuple[Array, Array | None]:
+    """The rows as the network sees them, without those of no weight, and their weights."""
+    encoded = model.encode(X)
+    w = checked_weights(sample_weight, encoded)
+    present = present_rows(w, len(encoded))
+    if present.sum() < FEWEST_ROWS:
+        raise ValueError(
+            f"X has {present.sum()} rows of any weight, and compress needs at least "
+            f"{FEWEST_ROWS}: pass the training rows."
+        )
+    return encoded[present], None if w is None else w[present]
 
-        It keeps some of the ensemble's neurons, bumps and trees, with weights that are fitted to
-        the ensemble's predictions on X and on rows between those of X. No targets are needed, as
-        the model is imitated and not fitted again. ``compression_`` says what it keeps and costs.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features_in)
-            Rows like those to be predicted, at least 50: the training rows, as a rule.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each of them counts.
-        tolerance : float, default=0.01
-            The share by which the error may grow: RMSE, or log loss for classes. The smallest model
-            found within it is returned; if there is none, a copy of this one.
-        size : int, optional
-            The most neurons, bumps and trees to keep, in place of a tolerance.
-        training_rows : bool, default=True
-            Whether the smaller model may hold training rows, as the centres of bumps. Without them
-            the tolerance cannot always be kept; a warning says so.
-        X_val, y_val : array-like, optional
-            Rows with targets that the model has not seen, on which errors are measured. Without
-            them the error is estimated, from the errors of members on rows they held out and from
-            how far the two models differ on rows between those of X.
-
-        Returns
-        -------
-        an estimator of the same class
-            Its intervals are around its own predictions, widened by the share by which the
-            error grows. It has no out-of-fold predictions nor importances.
-        """
-        wanted = checked_budget(tolerance, size)
-        fitted = self._model()
-        if fitted.network.prediction is None:
-            raise ValueError(NOT_AN_ENSEMBLE)
-        rows = self._rows_to_imitate(X, sample_weight)
-        measured = None if X_val is None and y_val is None else self._measuring(X_val, y_val)
-        result = copy(self)
-        result._fitted = smaller(fitted, *rows, wanted, training_rows, measured)
-        return result
-
-    def _rows_to_imitate(self, X: Any, sample_weight: Any) -> tuple[Array, Array | None]:
-        """The rows as the network sees them, without those of no weight, and their weights."""
-        encoded = self.encode(X)
-        w = checked_weights(sample_weight, encoded)
-        present = present_rows(w, len(encoded))
-        if present.sum() < FEWEST_ROWS:
-            raise ValueError(
-                f"X has {present.sum()} rows of any weight, and compress needs at least "
-                f"{FEWEST_ROWS}: pass the training rows."
-            )
-        return encoded[present], None if w is None else w[present]
-
-    def _measuring(self, X_val: Any, y_val: Any) -> tuple[Array, Array]:
-        """Validation rows as the network sees them, and their targets as the loss does."""
-        if X_val is None or y_val is None:
-            raise ValueError("X_val and y_val go together: pass both or neither.")
-        encoded = self.encode(X_val)
-        Y = self._model().targets.encode(y_val, name="y_val")
-        if len(Y) != len(encoded):
-            raise ValueError(f"X_val has {len(encoded)} rows, but y_val has {len(Y)}.")
-        return encoded, Y
+def rows_to_measure(model: NetworkEstimator, X_val: Any, y_val: Any) -> tuple[Array, Array]:
+    """Validation rows as the network sees them, and their targets as the loss does."""
+    if X_val is None or y_val is None:
+        raise ValueError("X_val and y_val go together: pass both or neither.")
+    encoded = model.encode(X_val)
+    Y = model._model().targets.encode(y_val, name="y_val")
+    if len(Y) != len(encoded):
+        raise ValueError(f"X_val has {len(encoded)} rows, but y_val has {len(Y)}.")
+    return encoded, Y
 
 
 @dataclass(frozen=True)
@@ -209,35 +174,32 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class EstimatedNumbers:
-    """RMSE: squared errors of held-out rows, plus squared differences between the two models.
-
-    That is what the error of new rows is if the difference has nothing to do with their noise.
-    """
+class Estimated:
+    """What judges by made-up rows know: their predictions by the model, and its error."""
 
     rows: Array
     prediction: Array
     before: float
     loss: Loss
     targets: Targets
+
+
+class EstimatedNumbers(Estimated):
+    """RMSE: squared errors of held-out rows, plus squared differences between the two models.
+
+    That is what the error of new rows is if the difference has nothing to do with their noise.
+    """
 
     def after(self, raw: Array) -> float:
         off = predicted(self.targets, self.loss, raw) - self.prediction
         return float(np.sqrt(self.before**2 + np.mean(off**2)))
 
 
-@dataclass(frozen=True)
-class EstimatedClasses:
+class EstimatedClasses(Estimated):
     """Log loss: that of held-out rows, plus the mean divergence KL(model ‖ smaller model).
 
     That is what the log loss of new rows is if the model's probabilities are right in the mean.
     """
-
-    rows: Array
-    prediction: Array
-    before: float
-    loss: Loss
-    targets: Targets
 
     def after(self, raw: Array) -> float:
         ours, theirs = (np.maximum(p, RAREST) for p in (self.prediction, self.loss.predict(raw)))
@@ -370,7 +332,7 @@ def search(
     warnings.warn(
         f"No model without training rows keeps the tolerance of {budget.tolerance:g}; the largest "
         "one is returned, and its compression_ says what it costs.",
-        stacklevel=4,
+        stacklevel=5,
     )
     return first
 

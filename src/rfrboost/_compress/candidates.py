@@ -10,16 +10,16 @@ Rows are homogeneous, x (n, D + 1) with a last column of 1; raw predictions are 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from rfrboost._model.bumps import Bumps
 from rfrboost._model.features import DenseFeatures, FeatureMap
+from rfrboost._model.forest import Forest, led, of_roots, owners
 from rfrboost._model.leaves import LocalSums
 from rfrboost._model.network import Layer, LayerFeatures, LowRankStep, Network
-from rfrboost._model.trees import Trees, leaf_numbers
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
 from rfrboost._typing import Array, Indices, Mask
@@ -107,36 +107,24 @@ class Centres:
 class SingleTrees:
     """Trees of one member with one output, each of which is a feature of its own."""
 
-    trees: Trees
+    trees: Forest
     cost: ClassVar[float] = TREE_COST
     is_row: ClassVar[bool] = False
 
     @property
     def size(self) -> int:
-        return int(self.trees.values.shape[1])
+        return int(self.trees.roots.size)
 
     def chosen(self, kept: Indices) -> "SingleTrees":
-        own = self.trees
-        return SingleTrees(
-            Trees(
-                places(own.columns[:, kept]),
-                frozen(own.thresholds[:, kept]),
-                frozen(own.values[:, kept]),
-            )
-        )
+        return SingleTrees(of_roots(self.trees, self.trees.roots[:, kept]))
 
     def values(self, x: Array) -> Array:
-        columns, thresholds, which = self.trees.questions
-        answers = (x.T[columns] > thresholds[:, None]).view(np.uint8)
-        leaves = leaf_numbers(answers, which)
-        found: Array = self.trees.values[0, np.arange(self.size)[:, None], leaves, 0]
-        return np.asfortranarray(found.T, np.float32)
+        leaves = self.trees.leaf_numbers(x[:, :-1])
+        return np.asfortranarray(self.trees.values[leaves, 0], np.float32)
 
     def layer(self, W: Array) -> Layer:
-        own = self.trees
-        values = own.values * W[None, :, None, :]
-        trees = Trees(own.columns, own.thresholds, frozen(values))
-        return added(trees, np.eye(W.shape[1]))
+        values = self.trees.values * W[owners(self.trees)]
+        return added(replace(self.trees, values=frozen(values)), np.eye(W.shape[1]))
 
 
 def single_values(features: FeatureMap, x: Array) -> Array:
@@ -151,13 +139,6 @@ def added(features: FeatureMap, C: Array) -> Layer:
     d = C.shape[1]
     step = LowRankStep(frozen(C.astype(features.dtype)), frozen(np.zeros(d)), frozen(np.eye(d)))
     return Layer(LayerFeatures(None, features), step, None)
-
-
-def places(columns: Indices) -> Indices:
-    """Indices of columns, contiguous and read-only."""
-    columns = np.ascontiguousarray(columns)
-    columns.flags.writeable = False
-    return columns
 
 
 # From an ensemble to candidates
@@ -201,30 +182,30 @@ def leaf_parts(sums: LocalSums, leads: Array) -> list[tuple[Part, Array]]:
     return [(Centres(leaf.bumps), product(leaf.C.astype(float), leads)) for leaf in distinct]
 
 
-def tree_parts(trees: Trees, leads: Array) -> list[tuple[Part, Array]]:
+def tree_parts(trees: Forest, leads: Array) -> list[tuple[Part, Array]]:
     """The trees of all members.
 
     Leaf values of several outputs are replaced by their first principal component, so that a tree
     is one feature, whatever the number of outputs.
     """
-    members, _, leaves, d = trees.values.shape
-    height = trees.columns.shape[2]
-    led = np.einsum("ktlj,kjo->ktlo", trees.values, leads.reshape(members, d, -1))
-    U, s, Vt = np.linalg.svd(led.reshape(-1, leaves, led.shape[3]), full_matrices=False)
-    values = U[:, :, 0] * s[:, :1]
-    single = Trees(
-        places(trees.columns.reshape(1, -1, height)),
-        frozen(trees.thresholds.reshape(1, -1, height)),
-        frozen(values[None, :, :, None]),
-    )
-    return [(SingleTrees(single), Vt[:, 0, :])]
+    one = led(trees, leads)
+    tree = owners(one)
+    values = np.empty((len(tree), 1))
+    directions = np.empty((one.roots.size, leads.shape[1]))
+    for t in range(one.roots.size):
+        own = np.flatnonzero(tree == t)
+        U, s, Vt = np.linalg.svd(one.values[own], full_matrices=False)
+        values[own] = U[:, :1] * s[:1]
+        directions[t] = Vt[0]
+    single = replace(one, values=frozen(values))
+    return [(SingleTrees(single), directions)]
 
 
 #: the function that makes parts of a feature map and its leads (p, d)
 KINDS: dict[type, Callable[[Any, Array], list[tuple[Part, Array]]]] = {
     Bumps: bump_parts,
     LocalSums: leaf_parts,
-    Trees: tree_parts,
+    Forest: tree_parts,
 }
 
 

@@ -10,14 +10,14 @@ from sklearn.metrics import log_loss
 
 import rfrboost
 from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
-from rfrboost._auto import compress
+from rfrboost._compress import imitation
 
 
 @pytest.fixture(autouse=True)
 def fewer_rows(monkeypatch):
-    monkeypatch.setattr(compress, "IMITATED_ROWS", 2048)
-    monkeypatch.setattr(compress, "JUDGED_ROWS", 512)
-    monkeypatch.setattr(compress, "MOST_CANDIDATES", 512)
+    monkeypatch.setattr(imitation, "IMITATED_ROWS", 2048)
+    monkeypatch.setattr(imitation, "JUDGED_ROWS", 512)
+    monkeypatch.setattr(imitation, "MOST_CANDIDATES", 512)
 
 
 def rows(n=300, seed=0):

@@ -11,11 +11,11 @@ those of new rows. What should be imitated is what it says of new rows, and thes
 is a training row with some columns taken from a neighbour (:func:`in_between`), near the training
 rows as new rows are, and with values that columns have.
 
-*Selection.* From the strongest candidates (:mod:`rfrboost._auto.candidates`) features are removed
-step by step, and the weights are found again after each step (:func:`rungs`). Leaving out feature
-j, with all other weights found anew, adds w_j²/[(G + λI)⁻¹]_jj to the objective (the optimal brain
-surgeon of Hassibi and Stork, 1993); the features that add least for their cost go first. All steps
-need one Gram matrix G only.
+*Selection.* From the strongest candidates (:mod:`rfrboost._compress.candidates`) features are
+removed step by step, and the weights are found again after each step (:func:`rungs`). Leaving out
+feature j, with all other weights found anew, adds w_j²/[(G + λI)⁻¹]_jj to the objective (the
+optimal brain surgeon of Hassibi and Stork, 1993); the features that add least for their cost go
+first. All steps need one Gram matrix G only.
 
 Rows are x (n, D + 1), homogeneous; raw predictions are (n, d).
 """
@@ -28,7 +28,7 @@ from numpy.random import Generator
 from scipy.linalg.lapack import dpotri
 from sklearn.neighbors import NearestNeighbors
 
-from rfrboost._auto.candidates import Part, candidates_of, of_mask, strongest
+from rfrboost._compress.candidates import Part, candidates_of, of_mask, strongest
 from rfrboost._model.features import DenseFeatures
 from rfrboost._model.network import Head, Network, centered
 from rfrboost._numerics.arrays import frozen

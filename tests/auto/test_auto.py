@@ -10,7 +10,7 @@ from numpy.random import SeedSequence, default_rng
 from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from small_bags import ALONE, RUN, SHARED, feature_values
+from small_bags import ALONE, RUN, SHARED, Seen, feature_values
 from threadpoolctl import threadpool_limits
 
 import rfrboost
@@ -132,8 +132,8 @@ def members_by_hand(families, v, b, x):
         raw.append(np.zeros_like(start))
         add(raw[-1], families.kernel.layers, x, d)
     if families.trees is not None:
-        sums = feature_values(families.trees.features, x)
-        raw.append(families.constants + sums.reshape(start.shape))
+        members = [feature_values(own, x) for own in families.trees.members]
+        raw.append(families.constants + np.stack(members, axis=1))
     return sum(weight * own for weight, own in zip(v, raw, strict=True)) + b
 
 
@@ -169,7 +169,7 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     out_of_fold = bags.out_of_fold(members_by_hand(families, v, b, bags.x))
     np.testing.assert_allclose(held_out_raw, out_of_fold, rtol=2e-3, atol=2e-3)
 
-    fit = fit_auto(homogeneous(X), y, None, None, None, plan, lambda record: None)
+    fit = fit_auto(homogeneous(X), y, None, None, None, plan, Seen())
     np.testing.assert_array_equal(fit.network.raw(fresh), network.raw(fresh))
     in_order = np.full((80, len(b)), np.nan)
     in_order[np.argsort(bags.origin)[bags.held_out]] = held_out_raw

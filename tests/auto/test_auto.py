@@ -10,7 +10,7 @@ from numpy.random import SeedSequence, default_rng
 from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from small_bags import ALONE, RUN, SHARED, feature_values
+from small_bags import ALONE, RUN, SHARED, Seen, feature_values
 from threadpoolctl import threadpool_limits
 
 import rfrboost
@@ -18,7 +18,6 @@ from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._auto.assemble import assemble, family_weights
 from rfrboost._auto.bags import bag
 from rfrboost._auto.fit import Plan, fit_auto, fit_families
-from rfrboost._model.forest import side_by_side
 from rfrboost._model.losses import (
     BinaryLogLoss,
     Huber,
@@ -133,8 +132,8 @@ def members_by_hand(families, v, b, x):
         raw.append(np.zeros_like(start))
         add(raw[-1], families.kernel.layers, x, d)
     if families.trees is not None:
-        sums = feature_values(side_by_side(list(families.trees.members)), x)
-        raw.append(families.constants + sums.reshape(start.shape))
+        members = [feature_values(own, x) for own in families.trees.members]
+        raw.append(families.constants + np.stack(members, axis=1))
     return sum(weight * own for weight, own in zip(v, raw, strict=True)) + b
 
 
@@ -143,18 +142,6 @@ def add(raw, by_group, x, d):
         moves = feature_values(layer.features, x) @ layer.C + layer.c
         for i, k in enumerate(layer.group):
             raw[:, k] += moves[:, i * d : (i + 1) * d]
-
-
-class Unwatched:
-    """Is told of phases and layers, and lets all go on."""
-
-    ended = False
-
-    def begin(self, phase):
-        """Nothing to show."""
-
-    def layer(self, record):
-        return True
 
 
 @pytest.mark.parametrize("sizes", [ALONE, SHARED], ids=["alone", "shared"])
@@ -182,7 +169,7 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     out_of_fold = bags.out_of_fold(members_by_hand(families, v, b, bags.x))
     np.testing.assert_allclose(held_out_raw, out_of_fold, rtol=2e-3, atol=2e-3)
 
-    fit = fit_auto(homogeneous(X), y, None, None, None, plan, Unwatched())
+    fit = fit_auto(homogeneous(X), y, None, None, None, plan, Seen())
     np.testing.assert_array_equal(fit.network.raw(fresh), network.raw(fresh))
     in_order = np.full((80, len(b)), np.nan)
     in_order[np.argsort(bags.origin)[bags.held_out]] = held_out_raw

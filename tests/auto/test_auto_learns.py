@@ -47,7 +47,7 @@ def test_counts_are_learned_whatever_their_size(size):
     counts = default_rng(0).poisson(mean).astype(float)
     model = RFRBoostRegressor(loss="poisson", random_state=0).fit(X[:400], counts[:400])
     wrong = np.log(model.predict(X[400:])) - np.log(mean[400:])
-    assert np.sqrt(np.mean(wrong**2)) < 0.6 * np.log(mean).std()
+    assert np.sqrt(np.mean(wrong**2)) < 0.65 * np.log(mean).std()
 
 
 def test_features_without_a_derivative_have_no_metric_but_importances():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.random import default_rng
-from small_bags import ALONE, RUN, SHARED, feature_values, features_for, ridge_by_hand, table
+from small_bags import ALONE, RUN, SHARED, Seen, feature_values, features_for, ridge_by_hand, table
 
 from rfrboost._auto.bags import bag
 from rfrboost._auto.layer import (
@@ -152,17 +152,17 @@ def test_layers_add_up_to_what_is_predicted_out_of_fold(draws, name):
 def test_layers_that_do_not_help_are_not_kept():
     bags = table()
     bags.y[...] = default_rng(7).standard_normal(bags.y.shape)
-    seen = []
+    seen = Seen()
     boosted, *_ = boost_members(
         bags,
         np.zeros((120, 3, 1)),
         SquaredError(),
         swim_settings((1e-7,), n_layers=30),
         default_rng(2),
-        replace(RUN, watch=seen.append),
+        replace(RUN, watch=seen),
     )
     assert boosted.layers == ()
-    assert 6 <= len(seen) < 30
+    assert 6 <= len(seen.records) < 30
 
 
 def test_a_loss_below_zero_has_to_fall_too():
@@ -174,18 +174,18 @@ def test_a_loss_below_zero_has_to_fall_too():
 
     bags = table()
     bags.y[...] = default_rng(0).standard_normal(bags.y.shape)
-    start, seen = np.zeros((120, 3, 1)), []
+    start, seen = np.zeros((120, 3, 1)), Seen()
     boosted, *_ = boost_members(
         bags,
         start,
         Lowered(),
         swim_settings((1e-7,), 30),
         default_rng(2),
-        replace(RUN, watch=seen.append),
+        replace(RUN, watch=seen),
     )
     assert held_out_loss(bags, start, Lowered()) < 0
     assert boosted.layers == ()
-    assert len(seen) < 30
+    assert len(seen.records) < 30
 
 
 def test_every_penalty_keeps_its_own_layers_and_time_ends_a_fit():

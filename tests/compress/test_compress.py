@@ -11,6 +11,7 @@ from sklearn.metrics import log_loss
 import rfrboost
 from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._compress import imitation
+from rfrboost._compress.candidates import candidates_of
 
 
 @pytest.fixture(autouse=True)
@@ -82,13 +83,8 @@ def test_log_loss_of_classes(classifier):
 def test_a_size_is_kept(regressor, size):
     small = regressor.compress(rows()[0], size=size)
     assert small.compression_.features == size
-    trees_and_others = sum(
-        len(layer.features.from_x.values[0])
-        if isinstance(layer.features.from_x, rfrboost._model.trees.Trees)
-        else layer.features.width
-        for layer in small.network_.layers
-    )
-    assert trees_and_others == size
+    kept = sum(part.size for part, _ in candidates_of(small.network_))
+    assert kept == size
 
 
 def test_more_features_cost_less(regressor):

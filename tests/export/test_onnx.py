@@ -7,9 +7,11 @@ import pytest
 from model_zoo import CLASSIFIERS, REGRESSORS, classification, regression
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import RandomTreesEmbedding
+from small_forests import codes
 
 import rfrboost
 from rfrboost import Loss, RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
+from rfrboost._model.forest import Forest
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -100,6 +102,19 @@ def test_every_family_of_the_automatic_model(features):
     new[:, 5] = new[:, 5] > 0
     new[:50] = X[:50]  # centres of bumps, where distances are 0
     check(RFRBoostRegressor(features=features, n_bags=2, random_state=0).fit(X, y), new, y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_deep_trees(dtype):
+    X, y = codes(500, 1)
+    labels = np.digitize(y, [-0.5, 0.5])
+    for model, targets in (
+        (RFRBoostRegressor(features=("swim", "trees"), n_bags=2, random_state=0), y),
+        (RFRBoostClassifier(features=("swim", "trees"), n_bags=2, random_state=0), labels),
+    ):
+        model.fit(X, targets)
+        assert isinstance(model.network_.layers[-1].features.from_x, Forest)
+        check(model, X, targets, dtype)
 
 
 @pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])

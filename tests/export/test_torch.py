@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from model_zoo import CLASSIFIERS, REGRESSORS, classification, regression
 from sklearn.base import clone, is_classifier
+from small_forests import codes
 
 import rfrboost
 from rfrboost import (
@@ -18,6 +19,7 @@ from rfrboost import (
     RFRBoostRegressor,
     SquaredError,
 )
+from rfrboost._model.forest import Forest
 from rfrboost._model.losses import BUILT_IN, BinaryLogLoss, Quantiles, SoftmaxLogLoss
 
 torch = pytest.importorskip("torch")
@@ -80,6 +82,16 @@ def test_large_coefficients_of_bumps():
     X = np.random.default_rng(0).integers(0, 4, (500, 3)).astype(float)
     y = np.sin(X @ [1.0, 2.0, 3.0]) + X[:, 0] * X[:, 1]
     check(RFRBoostRegressor(features=("bumps",), n_bags=2, random_state=0).fit(X, y), X)
+
+
+def test_deep_trees():
+    X, y = codes(500, 1)
+    model = RFRBoostRegressor(features=("swim", "trees"), n_bags=2, random_state=0).fit(X, y)
+    assert isinstance(model.network_.layers[-1].features.from_x, Forest)
+    check(model, X)
+    module = NetworkModule(model.network_)
+    trained = [name for name, p in module.named_parameters() if p.requires_grad]
+    assert len([name for name in trained if name.endswith(".values")]) == 1
 
 
 def test_drawing_anew_changes_every_parameter_but_identities():

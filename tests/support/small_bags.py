@@ -17,6 +17,22 @@ ALONE = Sizes(shared_draw_rows=10**9)
 RUN = Run(map, map, map, np.inf, None)
 
 
+class Seen:
+    """Watches a fit: remembers all records, and never ends it."""
+
+    ended = False
+
+    def __init__(self):
+        self.records = []
+
+    def begin(self, phase):
+        pass
+
+    def layer(self, record):
+        self.records.append(record)
+        return True
+
+
 def table(n=120, n_bags=3, weighted=False, outputs=1, seed=0, sizes=SIZES):
     rng = default_rng(seed)
     X = rng.standard_normal((n, 3))

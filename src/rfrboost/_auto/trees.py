@@ -245,4 +245,15 @@ def renumbered(grown: Any, values: Array) -> Tree:
     number = np.empty(len(nodes), np.intp)
     number[np.concatenate([questions, leaves])] = np.arange(len(nodes))
     children = np.stack([number[left[questions]], number[right[questions]]], axis=1)
-    return Tree(grown.feature[questions], grown.threshold[questions], children, values[leaves])
+    thresholds = rounded_down(grown.threshold[questions])
+    return Tree(grown.feature[questions], thresholds, children, values[leaves])
+
+
+def rounded_down(thresholds: Array) -> Array:
+    """The largest numbers in single precision that are not above these.
+
+    A number in single precision is above both or above neither.
+    """
+    near = thresholds.astype(np.float32)
+    below: Array = np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+    return below

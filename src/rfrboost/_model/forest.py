@@ -83,7 +83,8 @@ class Forest:
         """
         leaves = np.arange(len(self.values)) + len(self.columns)
         columns = np.concatenate([self.columns, np.zeros(len(leaves))]).astype(np.intp)
-        thresholds = np.concatenate([self.thresholds, np.full(len(leaves), np.inf)])
+        never = np.full(len(leaves), np.inf, self.thresholds.dtype)
+        thresholds = np.concatenate([self.thresholds, never])
         children = np.concatenate([self.children.ravel(), leaves.repeat(2)]).astype(np.intp)
         return columns, thresholds, children
 

@@ -60,6 +60,11 @@ MIXTURES = 32
 GROWING_SHARE = 0.8
 MOST_GROWING_ROWS = 20_000
 
+# Bits of the whole numbers that residuals and weights are rounded to: sums over MOST_GROWING_ROWS
+# rows of their products are exact in double precision.
+TARGET_BITS = 24
+WEIGHT_BITS = 14
+
 # Ridge penalty of a leaf's value, in rows of the average curvature at the start.
 LEAF_PENALTY = 1.0
 
@@ -192,8 +197,10 @@ def grow_layer(bags: Bags, X: Array, own: Growth, loss: Loss, penalty: float, ru
 def grow(X: Array, train: Indices, residuals: Array, w: Array, rng: Generator) -> Any:
     """A tree that tells the residuals (n, d) apart, grown on a sample of the rows ``train``.
 
-    Of more than ``MIXTURES`` outputs random mixtures decide. Returns scikit-learn's arrays of the
-    tree.
+    Of more than ``MIXTURES`` outputs random mixtures decide. Residuals and weights are whole
+    numbers of a unit here. In nodes of few rows several questions part the rows alike: their sums
+    are then equal to the bit, and rounding errors do not decide between them. Returns
+    scikit-learn's arrays of the tree.
     """
     size = min(int(np.ceil(GROWING_SHARE * len(train))), MOST_GROWING_ROWS)
     rows = np.sort(rng.permutation(train)[:size])
@@ -207,10 +214,18 @@ def grow(X: Array, train: Indices, residuals: Array, w: Array, rng: Generator) -
         max_features=min(X.shape[1], NODE_COLUMNS),
         random_state=int(rng.integers(2**31)),
     )
-    weights = w[rows]
+    weights = whole_numbers(w[rows], WEIGHT_BITS)
     even = bool((weights == weights[0]).all())
-    tree.fit(X[rows], np.ascontiguousarray(targets), None if even else weights, check_input=False)
+    targets = np.ascontiguousarray(whole_numbers(targets, TARGET_BITS))
+    tree.fit(X[rows], targets, None if even else weights, check_input=False)
     return tree.tree_
+
+
+def whole_numbers(values: Array, bits: int) -> Array:
+    """Values as whole numbers of a power of two, of which the largest has so many bits."""
+    largest = float(np.abs(values).max())
+    exponent = np.frexp(largest)[1] if largest > 0 else 0
+    return np.rint(np.ldexp(values, bits - exponent))
 
 
 def node_values(

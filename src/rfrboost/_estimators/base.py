@@ -19,6 +19,7 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfrboost._blocks.row_blocks import RowBlocks
@@ -364,11 +365,15 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise ImportError("to_torch needs PyTorch: pip install 'rfrboost[torch]'.") from error
         return PredictionModule(fitted)
 
+    #: whether fits may be ensembles, which can be made smaller
+    _fits_ensembles: ClassVar[bool] = False
+
     @property
     def compression_(self) -> Compression:
         """What ``compress`` did to this model."""
         return self._known(self._model().compression, "compression_")
 
+    @available_if(lambda self: self._fits_ensembles)
     def compress(
         self,
         X: Any,

@@ -163,6 +163,7 @@ class RFRBoostClassifier(NetworkClassifier):
     True
     """
 
+    _fits_ensembles: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BOOST_CONSTRAINTS,
         **CLASS_CONSTRAINTS,

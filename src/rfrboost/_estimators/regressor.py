@@ -241,6 +241,7 @@ class RFRBoostRegressor(NetworkRegressor):
     True
     """
 
+    _fits_ensembles: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BOOST_CONSTRAINTS,
         **REGRESSION_CONSTRAINTS,

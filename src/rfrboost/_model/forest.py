@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rfrboost._model.bumps import LARGEST_CENTRE, single
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
 from rfrboost._typing import Array, Indices
@@ -97,7 +96,7 @@ class Forest:
         members, d = len(self.roots), self.values.shape[1]
         for begin in range(0, len(rows), FOLLOWED_ROWS):
             some = slice(begin, min(begin + FOLLOWED_ROWS, len(rows)))
-            x = single(rows[some, :-1], LARGEST_CENTRE)
+            x = in_single(rows[some, :-1])
             sums = out[some].reshape(len(x), members, d)
             for member in range(members):
                 sums[:, member] = self._sums(x, self.roots[member])
@@ -115,7 +114,7 @@ class Forest:
 
     def leaf_numbers(self, x: Array) -> Indices:
         """The leaf that each row of x (n, D) falls into, for every tree (n, m·T)."""
-        x = single(x, LARGEST_CENTRE)
+        x = in_single(x)
         parts = [
             self._leaves(x[begin : begin + FOLLOWED_ROWS], self.roots.ravel())
             for begin in range(0, len(x), FOLLOWED_ROWS)
@@ -147,6 +146,12 @@ class Forest:
     def pullback(self, rows: Array) -> Callable[[Array], Array]:
         """The chain rule at rows (x, 1): steps are flat almost everywhere, so that it is zero."""
         return lambda cotangent: np.zeros((len(rows), rows.shape[1] - 1))
+
+
+def in_single(x: Array) -> Array:
+    """Rows in single precision; numbers that are too large become infinite, and stay as large."""
+    with np.errstate(over="ignore"):
+        return x.astype(np.float32)
 
 
 def as_one_member(forests: list[Forest]) -> Forest:

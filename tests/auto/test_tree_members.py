@@ -20,7 +20,6 @@ from rfrboost._auto.trees import (
     LEAVES,
     Growth,
     fit_trees,
-    forest_of,
     grow,
     grow_layer,
     node_values,
@@ -84,6 +83,19 @@ def test_rows_without_weight_do_not_count():
     np.testing.assert_array_equal(trees[0].threshold, trees[1].threshold)
 
 
+def test_rounding_does_not_decide_between_questions_that_part_rows_alike():
+    # Equal columns, and nodes of few rows: many questions have the same gain.
+    X, y = steps()
+    X = np.hstack([X, X]).round(1)
+    noise = 1e-14 * default_rng(1).standard_normal(600)
+    trees = [
+        grow(single(X), np.arange(600), (y + own)[:, None] / 3, np.ones(600), default_rng(0))
+        for own in (0.0, noise)
+    ]
+    np.testing.assert_array_equal(trees[0].feature, trees[1].feature)
+    np.testing.assert_array_equal(trees[0].threshold, trees[1].threshold)
+
+
 def test_leaf_values_are_a_ridge_regression_on_leaf_indicators():
     rng = default_rng(0)
     leaf = rng.integers(0, 9, 300)
@@ -101,7 +113,7 @@ def test_a_renumbered_tree_gives_every_row_the_value_of_its_leaf():
     values = default_rng(1).standard_normal((tree.node_count, 3)).astype(np.float32)
     own = renumbered(tree, values)
     assert (own.children > np.arange(len(own.columns))[:, None]).all()
-    found = features(forest_of([own]), np.hstack([X, np.ones((600, 1))]))
+    found = features(own, np.hstack([X, np.ones((600, 1))]))
     np.testing.assert_array_equal(found, values[tree.apply(single(X))])
 
 

@@ -78,27 +78,14 @@ class TreesFit:
     records: tuple[LayerRecord, ...]
 
 
-@dataclass(frozen=True)
-class Tree:
-    """A fitted tree: ``columns``, ``thresholds``, ``children`` and ``values`` of a forest of one.
-
-    Its root is node 0.
-    """
-
-    columns: Indices
-    thresholds: Array
-    children: Indices
-    values: Array
-
-
 @dataclass
 class Growth:
-    """The trees of one member so far, and its predictions (n, d)."""
+    """The trees of one member so far, each a forest of its own, and its predictions (n, d)."""
 
     member: int
     rng: Generator
     raw: Array
-    trees: list[Tree]
+    trees: list[Forest]
 
 
 def fit_trees(
@@ -140,7 +127,7 @@ def fit_trees(
     if stopping.best_layers == 0:
         return None
     kept = stopping.best_layers * LAYER_TREES
-    forests = tuple(forest_of(own.trees[:kept]) for own in members)
+    forests = tuple(as_one_member(own.trees[:kept]) for own in members)
     return TreesFit(forests, best, tuple(records[: stopping.best_layers]))
 
 
@@ -148,22 +135,6 @@ def average_curvature(bags: Bags, raw: Array, loss: Loss) -> float:
     """The mean curvature of the loss at predictions (n, d): 1 where curvatures are not used."""
     curvatures = loss.curvatures(loss.gradient(raw, bags.y), bags.y)
     return 1.0 if curvatures is None else float(curvatures.mean())
-
-
-def forest_of(trees: list[Tree]) -> Forest:
-    """The trees of one member as a feature map."""
-    return as_one_member(
-        [
-            Forest(
-                whole(tree.columns),
-                frozen(tree.thresholds),
-                whole(tree.children),
-                whole(np.zeros((1, 1), np.intp)),
-                frozen(tree.values.astype(np.float32)),
-            )
-            for tree in trees
-        ]
-    )
 
 
 # One layer of one member
@@ -222,7 +193,7 @@ def grow(X: Array, train: Indices, residuals: Array, w: Array, rng: Generator) -
 
 
 def whole_numbers(values: Array, bits: int) -> Array:
-    """Values as whole numbers of a power of two, of which the largest has so many bits."""
+    """Values in units of a power of two, rounded; the largest of them then has ``bits`` bits."""
     largest = float(np.abs(values).max())
     exponent = np.frexp(largest)[1] if largest > 0 else 0
     return np.rint(np.ldexp(values, bits - exponent))
@@ -243,7 +214,7 @@ def node_values(
     return (sums / (curvature + penalty)).reshape(-1, d)
 
 
-def renumbered(grown: Any, values: Array) -> Tree:
+def renumbered(grown: Any, values: Array) -> Forest:
     """A tree of scikit-learn's with its questions first, parents before children, then its leaves.
 
     ``values`` (nodes, d) are those of all nodes; only those of leaves are kept.
@@ -260,8 +231,13 @@ def renumbered(grown: Any, values: Array) -> Tree:
     number = np.empty(len(nodes), np.intp)
     number[np.concatenate([questions, leaves])] = np.arange(len(nodes))
     children = np.stack([number[left[questions]], number[right[questions]]], axis=1)
-    thresholds = rounded_down(grown.threshold[questions])
-    return Tree(grown.feature[questions], thresholds, children, values[leaves])
+    return Forest(
+        whole(grown.feature[questions]),
+        frozen(rounded_down(grown.threshold[questions])),
+        whole(children),
+        whole(np.zeros((1, 1), np.intp)),
+        frozen(values[leaves].astype(np.float32)),
+    )
 
 
 def rounded_down(thresholds: Array) -> Array:

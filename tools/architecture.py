@@ -52,7 +52,8 @@ ROUTES = {
         Step("encode the table", "_tables.fit.fit_encoder"),
         Step("settle the parameters", "_estimators.routes.fit_ensemble"),
         Step("cut rows into folds and bags", "_auto.bags.bag"),
-        Step("fit linear and boosted members", "_auto.members.boost_members"),
+        Step("fit linear, then tree members", "_auto.trees.fit_trees"),
+        Step("fit boosted members", "_auto.members.boost_members"),
         Step("fit kernel members", "_auto.kernel.fit_kernel"),
         Step("weight families by held-out rows", "_auto.assemble.stack"),
         Step("make one network of them", "_auto.assemble.boosted_layers"),
@@ -177,7 +178,7 @@ class Place:
     x: float = 0.0
 
 
-WIDTH = 920
+WIDTH = 1060
 BOX_WIDTH, BOX_HEIGHT = 230, 90
 LAYER_HEIGHT = BOX_HEIGHT + 44
 

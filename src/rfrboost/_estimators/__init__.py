@@ -1,1 +1,1 @@
-"""The scikit-learn estimators: parameters, validation, and the three routes of a fit."""
+"""The scikit-learn estimators: parameters, validation, and the two routes of a fit."""

@@ -26,8 +26,8 @@ from rfrboost._auto.bags import Bags
 from rfrboost._auto.linear import LinearSolver, affordable, row_solver
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
-from rfrboost._model.metric import DENSE_COLUMNS, InMetric, learned_metric, metric_rows
-from rfrboost._model.samplers import Sampler, is_axis_aligned
+from rfrboost._model.metric import DENSE_COLUMNS, learned_metric, metric_rows
+from rfrboost._model.samplers import InMetric, Sampler, is_axis_aligned
 from rfrboost._numerics.arrays import largest_entry
 from rfrboost._numerics.blas import column_scales, product
 from rfrboost._numerics.least_squares import Moments, merged, solve

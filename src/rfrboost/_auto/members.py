@@ -261,12 +261,11 @@ def boost_members(
 ) -> list[Boosted]:
     """Boost from predictions ``start`` (n, members, d), under all penalties side by side.
 
-    Layers are added under each penalty until its held-out loss has stalled
-    (:class:`Stopping`) or is low enough, until ``run.watch`` says so, or
-    until time is up: a layer that takes as long as the last must end before the deadline. Returns
-    a :class:`Boosted` for each penalty that lowered the held-out loss by more than
-    ``IMPROVEMENT`` (or raised ``run.score``, where there is one), best first; if none did,
-    one without layers.
+    Layers are added under each penalty until its held-out loss has stalled (:class:`Stopping`) or
+    is low enough, until ``run.watch`` says so, or until time is up: a layer that takes as long as
+    the last must end before the deadline. Returns a :class:`Boosted` for each penalty that lowered
+    the held-out loss by more than ``IMPROVEMENT`` (or raised ``run.score``, where there is one),
+    best first; if none did, one without layers.
     """
     groups = [
         GroupDraws(bags, group, settings, own, run.within_group, run.deadline)

@@ -23,11 +23,9 @@ from rfrboost._auto.trees import (
     grow,
     grow_layer,
     node_values,
-    renumbered,
-    rounded_down,
 )
 from rfrboost._model.bumps import LARGEST_CENTRE, single
-from rfrboost._model.forest import Forest
+from rfrboost._model.forest import Forest, of_grown, rounded_down
 from rfrboost._model.losses import SquaredError
 
 
@@ -111,7 +109,7 @@ def test_a_renumbered_tree_gives_every_row_the_value_of_its_leaf():
     X, y = steps()
     tree = grow(single(X), np.arange(600), y[:, None], np.ones(600), default_rng(0))
     values = default_rng(1).standard_normal((tree.node_count, 3)).astype(np.float32)
-    own = renumbered(tree, values)
+    own = of_grown(tree, values)
     assert (own.children > np.arange(len(own.columns))[:, None]).all()
     found = features(own, np.hstack([X, np.ones((600, 1))]))
     np.testing.assert_array_equal(found, values[tree.apply(single(X))])

@@ -10,7 +10,7 @@ are disjoint, so that its Gram matrix is diagonal. For losses with a curvature i
 instead.
 
 A layer is ``LAYER_TREES`` trees for each member. Held-out rows stop the layers of all members
-together, by the rule of :mod:`rfrboost._paper.stopping`.
+together (:class:`~rfrboost._auto.members.HeldOutCurve`).
 
 Shapes: x (n, D + 1) is homogeneous, y is (n, k), raw predictions are (n, members, d). Trees see the
 columns in single precision, here and in the fitted model (:mod:`rfrboost._model.forest`).
@@ -26,15 +26,12 @@ from sklearn.tree import ExtraTreeRegressor
 
 from rfrboost._auto.bags import Bags
 from rfrboost._auto.layer import step_length
-from rfrboost._auto.members import Run, held_out_loss, held_out_score, layer_record
-from rfrboost._model.bumps import LARGEST_CENTRE, single
-from rfrboost._model.forest import Forest, as_one_member, whole
+from rfrboost._auto.members import HeldOutCurve, Run
+from rfrboost._model.forest import Forest, as_one_member, of_grown
 from rfrboost._model.history import LayerRecord
 from rfrboost._model.losses import Loss
-from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
 from rfrboost._numerics.threads import OutOfTimeError, check_clock
-from rfrboost._paper.stopping import Stopping
 from rfrboost._typing import Array, Indices
 
 # Trees that a member grows between two looks at its held-out rows.
@@ -64,6 +61,9 @@ MOST_GROWING_ROWS = 20_000
 # rows of their products are exact in double precision.
 TARGET_BITS = 24
 WEIGHT_BITS = 14
+
+# The largest value of a column, just below the largest float32: larger ones are moved to it.
+LARGEST_INPUT = 1e38
 
 # Ridge penalty of a leaf's value, in rows of the average curvature at the start.
 LEAF_PENALTY = 1.0
@@ -95,40 +95,35 @@ def fit_trees(
 
     None if no layer lowers the held-out loss before the deadline.
     """
-    X = single(bags.x[:, :-1], LARGEST_CENTRE)
+    X = np.clip(bags.x[:, :-1], -LARGEST_INPUT, LARGEST_INPUT).astype(np.float32)
     n = len(bags.y)
     members = [
         Growth(k, own, np.tile(start[i], (n, 1)), [])
         for i, (k, own) in enumerate(zip(bags.members, rng.spawn(len(bags.members)), strict=True))
     ]
     raw = np.stack([own.raw for own in members], axis=1)
-    start_loss = held_out_loss(bags, raw, loss)
-    stopping = Stopping(start_loss, best_score=held_out_score(bags, raw, run))
-    enough = loss.enough * start_loss
+    curve = HeldOutCurve(bags, raw, loss, run.score)
+    enough = loss.enough * curve.stopping.best_loss
     penalty = LEAF_PENALTY * average_curvature(bags, members[0].raw, loss)
-    best = bags.out_of_fold(raw)
-    records: list[LayerRecord] = []
-    for layer in range(1, n_layers + 1):
+    for _ in range(n_layers):
         began = perf_counter()
         try:
             list(run.team(lambda own: grow_layer(bags, X, own, loss, penalty, run), members))
         except OutOfTimeError:
             break
         raw = np.stack([own.raw for own in members], axis=1)
-        records.append(layer_record(bags, raw, loss, layer, 1.0, perf_counter() - began))
-        mean = records[-1].loss
-        if stopping.improves(mean, layer, held_out_score(bags, raw, run)):
-            best = bags.out_of_fold(raw)
-        if run.watch is not None and not run.watch.layer(records[-1]):
+        curve.add(raw, 1.0, perf_counter() - began)
+        record = curve.records[-1]
+        if run.watch is not None and not run.watch.layer(record):
             break
         now = perf_counter()
-        if stopping.stalled(layer) or mean <= enough or 2 * now - began >= run.deadline:
+        if curve.stalled or record.loss <= enough or 2 * now - began >= run.deadline:
             break
-    if stopping.best_layers == 0:
+    layers = curve.stopping.best_layers
+    if layers == 0:
         return None
-    kept = stopping.best_layers * LAYER_TREES
-    forests = tuple(as_one_member(own.trees[:kept]) for own in members)
-    return TreesFit(forests, best, tuple(records[: stopping.best_layers]))
+    forests = tuple(as_one_member(own.trees[: layers * LAYER_TREES]) for own in members)
+    return TreesFit(forests, curve.out_of_fold, tuple(curve.records[:layers]))
 
 
 def average_curvature(bags: Bags, raw: Array, loss: Loss) -> float:
@@ -162,7 +157,7 @@ def grow_layer(bags: Bags, X: Array, own: Growth, loss: Loss, penalty: float, ru
             values *= step_length(bags, own.member, own.raw, values[node], loss)
         values *= LEARNING_RATE
         own.raw += values[node]
-        own.trees.append(renumbered(grown, values))
+        own.trees.append(of_grown(grown, values))
 
 
 def grow(X: Array, train: Indices, residuals: Array, w: Array, rng: Generator) -> Any:
@@ -212,39 +207,3 @@ def node_values(
     sums = np.bincount(where, (weights * residuals).ravel(), n_nodes * d)
     curvature = np.bincount(where, (weights * curvatures).ravel(), n_nodes * d)
     return (sums / (curvature + penalty)).reshape(-1, d)
-
-
-def renumbered(grown: Any, values: Array) -> Forest:
-    """A tree of scikit-learn's with its questions first, parents before children, then its leaves.
-
-    ``values`` (nodes, d) are those of all nodes; only those of leaves are kept.
-    """
-    order = [np.zeros(1, np.intp)]
-    left, right = grown.children_left, grown.children_right
-    while len(order[-1]):
-        parents = order[-1][left[order[-1]] >= 0]
-        order.append(np.stack([left[parents], right[parents]], axis=1).ravel())
-    nodes = np.concatenate(order)
-    is_leaf = left[nodes] < 0
-    questions = nodes[~is_leaf]
-    leaves = nodes[is_leaf]
-    number = np.empty(len(nodes), np.intp)
-    number[np.concatenate([questions, leaves])] = np.arange(len(nodes))
-    children = np.stack([number[left[questions]], number[right[questions]]], axis=1)
-    return Forest(
-        whole(grown.feature[questions]),
-        frozen(rounded_down(grown.threshold[questions])),
-        whole(children),
-        whole(np.zeros((1, 1), np.intp)),
-        frozen(values[leaves].astype(np.float32)),
-    )
-
-
-def rounded_down(thresholds: Array) -> Array:
-    """The largest numbers in single precision that are not above these.
-
-    A number in single precision is above both or above neither.
-    """
-    near = thresholds.astype(np.float32)
-    below: Array = np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
-    return below

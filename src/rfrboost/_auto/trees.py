@@ -4,10 +4,11 @@ Every member is boosted by itself on the rows of its bag. A tree is drawn as SWI
 thresholds are random, and those that tell the present residuals apart are preferred. It is grown by
 scikit-learn's ``ExtraTreeRegressor`` on a sample of the rows: a node draws one random threshold for
 each column and asks the question that explains most of the residuals, those of all outputs
-together; the leaf that gains most is split next, until there are ``LEAVES``. The leaves' values are
-then the ridge regression of the residuals on the leaf indicators over all rows of the bag: leaves
-are disjoint, so that its Gram matrix is diagonal. For losses with a curvature it is one Newton step
-instead.
+together; the leaf that gains most is split next, until there are ``LEAVES``. Every third tree looks
+for the best threshold of half of the columns instead: sharp thresholds are found by it, and random
+ones keep the trees from being alike. The leaves' values are then the ridge regression of the
+residuals on the leaf indicators over all rows of the bag: leaves are disjoint, so that its Gram
+matrix is diagonal. For losses with a curvature it is one Newton step instead.
 
 A layer is ``LAYER_TREES`` trees for each member. Held-out rows stop the layers of all members
 together (:class:`~rfrboost._auto.members.HeldOutCurve`).
@@ -47,6 +48,12 @@ LEARNING_RATE = 0.15
 # The most columns that a node draws thresholds for: with hundreds of columns a tree would take far
 # longer, and hardly be better.
 NODE_COLUMNS = 48
+
+# One of so many trees looks for the best threshold of each column that a node draws, which are this
+# share of the columns, at least BEST_COLUMNS.
+BEST_EVERY = 3
+BEST_SHARE = 0.5
+BEST_COLUMNS = 4
 
 # The most mixtures of outputs by which questions are chosen: of more outputs than that, random
 # mixtures tell rows apart as well, in less time.
@@ -147,7 +154,8 @@ def grow_layer(bags: Bags, X: Array, own: Growth, loss: Loss, penalty: float, ru
         gradient = loss.gradient(own.raw, bags.y)
         curvatures = loss.curvatures(gradient, bags.y)
         residuals = -gradient
-        grown = grow(X, train, residuals, bags.w, own.rng)
+        best = len(own.trees) % BEST_EVERY == BEST_EVERY - 1
+        grown = grow(X, train, residuals, bags.w, own.rng, best)
         node = grown.apply(X)
         curved = np.ones_like(residuals) if curvatures is None else curvatures
         values = node_values(
@@ -160,13 +168,15 @@ def grow_layer(bags: Bags, X: Array, own: Growth, loss: Loss, penalty: float, ru
         own.trees.append(of_grown(grown, values))
 
 
-def grow(X: Array, train: Indices, residuals: Array, w: Array, rng: Generator) -> Any:
+def grow(
+    X: Array, train: Indices, residuals: Array, w: Array, rng: Generator, best: bool = False
+) -> Any:
     """A tree that tells the residuals (n, d) apart, grown on a sample of the rows ``train``.
 
-    Of more than ``MIXTURES`` outputs random mixtures decide. Residuals and weights are whole
-    numbers of a unit here. In nodes of few rows several questions part the rows alike: their sums
-    are then equal to the bit, and rounding errors do not decide between them. Returns
-    scikit-learn's arrays of the tree.
+    Thresholds are random, or the ``best`` of some columns. Of more than ``MIXTURES`` outputs random
+    mixtures decide. Residuals and weights are whole numbers of a unit here. In nodes of few rows
+    several questions part the rows alike: their sums are then equal to the bit, and rounding errors
+    do not decide between them. Returns scikit-learn's arrays of the tree.
     """
     size = min(int(np.ceil(GROWING_SHARE * len(train))), MOST_GROWING_ROWS)
     rows = np.sort(rng.permutation(train)[:size])
@@ -174,10 +184,14 @@ def grow(X: Array, train: Indices, residuals: Array, w: Array, rng: Generator) -
     d = targets.shape[1]
     if d > MIXTURES:
         targets = product(targets, rng.standard_normal((d, MIXTURES)))
+    columns = min(X.shape[1], NODE_COLUMNS)
     tree = ExtraTreeRegressor(
+        splitter="best" if best else "random",
         max_leaf_nodes=LEAVES,
         min_samples_leaf=LEAF_ROWS,
-        max_features=min(X.shape[1], NODE_COLUMNS),
+        max_features=min(columns, max(int(BEST_SHARE * columns), BEST_COLUMNS))
+        if best
+        else columns,
         random_state=int(rng.integers(2**31)),
     )
     weights = whole_numbers(w[rows], WEIGHT_BITS)

@@ -20,11 +20,20 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
     _task = "classification"
 
     @property
-    def classes_(self) -> np.ndarray:
-        """The class labels, sorted."""
+    def classes_(self) -> Any:
+        """The class labels, sorted; of several labels per row a list of arrays, one for each."""
+        return self._targets().listed
+
+    def _targets(self) -> ClassTargets:
+        """How labels are encoded."""
         targets = self._model().targets
         assert isinstance(targets, ClassTargets)
-        return targets.classes
+        return targets
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def decision_function(self, X: Any) -> Array:
         """Logits: of shape (n_samples,) for two classes, (n_samples, n_classes) for more.
@@ -77,7 +86,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._labels(self.predict_proba(X))
+        return self._targets().labels(self.predict_proba(X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Class probabilities after 0, 1, …, T layers.
@@ -98,12 +107,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         X : array-like of shape (n_samples, n_features_in)
         """
         for probabilities in self.staged_predict_proba(X):
-            yield self._labels(probabilities)
-
-    def _labels(self, probabilities: Array) -> np.ndarray:
-        """The most probable class of every row."""
-        labels: np.ndarray = self.classes_[np.argmax(probabilities, axis=1)]
-        return labels
+            yield self._targets().labels(probabilities)
 
 
 class RFRBoostClassifier(NetworkClassifier):

@@ -38,6 +38,11 @@ def intervals_of(fitted: Fitted, X: Array, coverage: float, automatic: bool) -> 
 
 def class_sets_of(fitted: Fitted, X: Array, coverage: float, automatic: bool) -> np.ndarray:
     """Which classes (n, classes) cannot be excluded; the most probable one is always among them."""
+    if fitted.loss.separate_outputs:
+        raise ValueError(
+            "predict_set gives sets of classes that exclude each other, and this model predicts "
+            "several labels per row: use predict_proba(X), the probability of each of them."
+        )
     calibration = calibration_of(fitted, automatic, "predict_set")
     sets = []
     for raw, probabilities in members(fitted, X):

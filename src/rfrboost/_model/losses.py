@@ -350,6 +350,21 @@ class BinaryLogLoss(BuiltInLoss):
 
 
 @dataclass(frozen=True)
+class LabelsLogLoss(BinaryLogLoss):
+    """The sum of the log losses of several labels, each of which a row has (1) or has not (0).
+
+    There is one logit for each label.
+    """
+
+    tag = "LabelsLogLoss"
+    link = "sigmoids"
+    separate_outputs = True
+
+    def accepts(self, n_outputs: int) -> bool:
+        return n_outputs > 1
+
+
+@dataclass(frozen=True)
 class SoftmaxLogLoss(BuiltInLoss):
     """−log softmax_y(raw), y one-hot (Appendix "Categorical Cross-Entropy Loss")."""
 
@@ -449,5 +464,6 @@ BUILT_IN: tuple[type[BuiltInLoss], ...] = (
     Quantiles,
     Poisson,
     BinaryLogLoss,
+    LabelsLogLoss,
     SoftmaxLogLoss,
 )

@@ -20,7 +20,13 @@ from rfrboost import (
     SquaredError,
 )
 from rfrboost._model.forest import Forest
-from rfrboost._model.losses import BUILT_IN, BinaryLogLoss, Quantiles, SoftmaxLogLoss
+from rfrboost._model.losses import (
+    BUILT_IN,
+    BinaryLogLoss,
+    LabelsLogLoss,
+    Quantiles,
+    SoftmaxLogLoss,
+)
 
 torch = pytest.importorskip("torch")
 
@@ -175,6 +181,7 @@ LOSSES = (
     (Quantiles(np.array([0.1, 0.5, 0.9]), np.array([0.3])), 3),
     (Poisson(), 1),
     (BinaryLogLoss(), 1),
+    (LabelsLogLoss(), 3),
     (SoftmaxLogLoss(), 3),
 )
 
@@ -185,7 +192,7 @@ def targets(loss, d):
     if isinstance(loss, SoftmaxLogLoss):
         return np.eye(d)[rng.integers(0, d, 50)]
     if isinstance(loss, BinaryLogLoss):
-        return rng.integers(0, 2, (50, 1)).astype(float)
+        return rng.integers(0, 2, (50, d)).astype(float)
     if isinstance(loss, Quantiles):
         return rng.normal(size=(50, 1))
     return rng.poisson(2.0, (50, d)).astype(float)

@@ -189,8 +189,9 @@ def family_weights(
 ) -> tuple[Array, Array, Array]:
     """The weights v (families, d), the intercept b, and the weighted out-of-fold predictions.
 
-    Weights minimise the loss; separate outputs have weights of their own. A ``score`` chooses among those of all families, of all but one, and
-    of one alone (:func:`subsets`): few enough for held-out rows to choose from.
+    Weights minimise the loss; separate outputs have weights of their own. A ``score`` chooses among
+    those of all families, of all but one, and of one alone (:func:`subsets`): few enough for
+    held-out rows to choose from.
     """
     fits = [families.linear, *families.boosted]
     others = [fit for fit in (families.kernel, families.trees) if fit is not None]

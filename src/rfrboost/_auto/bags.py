@@ -178,7 +178,7 @@ def bag(
     order = content_order(x, y, rng)
     order = order[rng.permutation(len(order))]
     if strata:
-        codes = y[order] @ np.arange(1, y.shape[1] + 1) if one_label else rarity(y[order])
+        codes = y[order] @ np.arange(1, y.shape[1] + 1) if one_label else -commonness(y[order])
         order = order[np.argsort(codes, kind="stable")]
     fold = np.empty(len(order), np.intp)
     n_folds = n_bags if n_bags > 1 else ONE_MEMBER_FOLDS
@@ -186,10 +186,10 @@ def bag(
     return sorted_by_fold(x, y, w, order, fold, *all_but_own(n_bags, n_folds), sizes)
 
 
-def rarity(y: Array) -> Array:
-    """How many rows have the rarest label of each row (n,), by indicators (n, L).
+def commonness(y: Array) -> Array:
+    """How many rows have the rarest label of each row (n,), by indicators of labels (n, L).
 
-    All rows for those that have none. The order of labels does not matter.
+    For rows without a label that is n. The order of labels does not matter.
     """
     counts: Array = np.where(y > 0, y.sum(axis=0), len(y)).min(axis=1)
     return counts

@@ -453,9 +453,7 @@ def take_steps(
     return steps
 
 
-def step_lengths(
-    bags: Bags, member: int, raw: Array, moves: Array, loss: Loss
-) -> Array | float:
+def step_lengths(bags: Bags, member: int, raw: Array, moves: Array, loss: Loss) -> Array | float:
     """α of every output (d,) where outputs are separate, else one α for all of them."""
     if not loss.separate_outputs:
         return step_length(bags, member, raw, moves, loss)

@@ -51,7 +51,7 @@ class LabelTargets(ClassTargets):
 
     def encode(self, y: Any, name: str = "y") -> Array:
         """A matrix of labels as the loss sees it; refuses another number of labels."""
-        Y = label_matrix(y, name, "The model")
+        Y = label_matrix(y, name)
         if Y.shape[1] != self.n_labels:
             raise ValueError(f"{name} has {Y.shape[1]} labels, but y has {self.n_labels}.")
         return Y
@@ -76,16 +76,27 @@ class LabelTargets(ClassTargets):
         """None: sets are of classes that exclude each other."""
 
 
-def label_matrix(y: Any, name: str, model: str) -> Array:
-    """A matrix of labels as numbers (n, L); refuses what is not one, for this ``model``."""
+def labels_to_fit(y: Any, class_weight: Any) -> Array:
+    """A matrix of labels (n, L); refuses weights by class, as a row has one for all its labels."""
+    if class_weight is not None:
+        raise ValueError(
+            "class_weight is for one label per row, and y has several columns: a row counts alike "
+            "for all of them. Pass sample_weight, or fit a model for each column with "
+            "sklearn.multioutput.MultiOutputClassifier."
+        )
+    return label_matrix(y, "y")
+
+
+def label_matrix(y: Any, name: str) -> Array:
+    """A matrix of labels as numbers (n, L); refuses what is not one."""
     Y = check_array(as_frame(y), accept_sparse=True, dtype=None, input_name=name)
     Y = Y.toarray() if sparse.issparse(Y) else Y
     Y = np.asarray(Y.tolist()) if Y.dtype == object else Y
     if Y.dtype.kind not in "biuf" or not ((Y == 0) | (Y == 1)).all():
         raise ValueError(
-            f"{name} has {Y.shape[1]} columns that do not all hold 0 and 1 alone. {model} takes "
-            "several columns as labels that a row has, 1, or has not, 0. For columns of other "
-            "classes (multi-output classification) fit sklearn.multioutput.MultiOutputClassifier("
+            f"{name} has {Y.shape[1]} columns that do not all hold 0 and 1 alone. Several columns "
+            "are taken as labels that a row has, 1, or has not, 0. For columns of other classes "
+            "(multi-output classification) fit sklearn.multioutput.MultiOutputClassifier("
             "RFRBoostClassifier()), which has a model for each column."
         )
     return Y.astype(float)
@@ -112,13 +123,3 @@ def class_weighted(w: Array | None, labels: np.ndarray, class_weight: Any) -> Ar
             raise ValueError("class_weight must be numbers of zero or more, some of them positive.")
     weighted: Array = rows * factors[codes]
     return weighted
-
-
-def refuse_class_weight_of_labels(class_weight: Any) -> None:
-    """Classes have weights, labels have none: a row has one weight for all of its labels."""
-    if class_weight is not None:
-        raise ValueError(
-            "class_weight is for one label per row, and y has several: a row counts alike for all "
-            "of them. Pass sample_weight, or fit a model for each label with "
-            "sklearn.multioutput.MultiOutputClassifier."
-        )

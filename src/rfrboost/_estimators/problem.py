@@ -44,13 +44,7 @@ from rfrboost._estimators.fitted import (
     unreadable,
 )
 from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
-from rfrboost._estimators.labels import (
-    ABSENT_PRESENT,
-    LabelTargets,
-    class_weighted,
-    label_matrix,
-    refuse_class_weight_of_labels,
-)
+from rfrboost._estimators.labels import ABSENT_PRESENT, LabelTargets, class_weighted, labels_to_fit
 from rfrboost._estimators.options.progress import Progress
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
@@ -263,14 +257,14 @@ def read(
     check_container(X)
     several = not numbers and n_columns_of(y) > 1
     if several:
-        y = label_matrix(y, "y", type(request.estimator).__name__)
-        refuse_class_weight_of_labels(request.parameters.class_weight)
+        y = labels_to_fit(y, request.parameters.class_weight)
+    two_axes = numbers or several
     if prepares:
         X = as_frame(X)
     names = _get_feature_names(X)
     try:
         if prepares and is_table(X):
-            y = _check_y(y, multi_output=numbers or several, y_numeric=numbers, estimator=request.estimator)
+            y = _check_y(y, multi_output=two_axes, y_numeric=numbers, estimator=request.estimator)
             check_consistent_length(X, y)
         else:
             X, y = check_X_y(
@@ -279,7 +273,7 @@ def read(
                 dtype=DTYPES,
                 accept_sparse=prepares,
                 ensure_all_finite=not prepares,
-                multi_output=numbers or several,
+                multi_output=two_axes,
                 y_numeric=numbers,
                 estimator=request.estimator,
             )
@@ -291,7 +285,7 @@ def read(
     if y.dtype.kind == "M":
         raise ValueError(DATES_IN_Y)
     w = checked_weights(sample_weight, y)
-    if not (numbers or several):
+    if not two_axes:
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         if request.parameters.class_weight is not None:
@@ -316,13 +310,10 @@ def read(
 
 def n_columns_of(y: Any) -> int:
     """How many columns y has; 1 if it has one axis, or rows of different lengths."""
-    if hasattr(y, "shape"):
-        shape = y.shape
-    else:
-        try:
-            shape = np.shape(y)
-        except ValueError:
-            return 1
+    try:
+        shape = y.shape if hasattr(y, "shape") else np.shape(y)
+    except ValueError:
+        return 1
     return int(shape[1]) if len(shape) == 2 else 1
 
 

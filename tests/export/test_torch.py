@@ -59,6 +59,15 @@ def test_every_single_regressor(name):
     check(clone(REGRESSORS[name]).fit(X, y), regression(300, seed=1)[0])
 
 
+def test_several_labels_per_row_there_and_trained_on():
+    X, y = regression(outputs=3)
+    model = clone(CLASSIFIERS["rfrboost"]).fit(X, y > 0.2)
+    check(model, regression(300, seed=1)[0])
+    tuned = fine_tune(model, X, y > 0.2, n_epochs=3, random_state=0)
+    assert tuned.predict_proba(X).shape == (120, 3)
+    assert len(tuned.fine_tuning_) == 4
+
+
 @pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_single_classifier(name, classes):

@@ -36,11 +36,10 @@ def lazily(model: NetworkEstimator, method: str, X: Any) -> Any:
 
 def blank(model: Any, method: str) -> np.ndarray:
     """What the method returns for an X without rows."""
-    fitted = model._model()
     if method == "predict" and is_classifier(model):
-        classes: np.ndarray = fitted.targets.classes
-        several = fitted.loss.separate_outputs
-        return np.empty((0, fitted.n_outputs), classes.dtype) if several else classes[:0]
+        classes: np.ndarray = model.classes_
+        return classes[:0]
+    fitted = model._model()
     if method == "transform":
         return np.empty((0, fitted.width))
     outputs = fitted.n_outputs
@@ -70,7 +69,6 @@ def framed(model: Any, values: np.ndarray, X: Any) -> Any:
         dtype = X._constructor_sliced(known).dtype
         return X._constructor_sliced(values, index=X.index, name="prediction", dtype=dtype)
     columns = list(range(values.shape[1]))
-    classes = getattr(model, "classes_", None)
-    if isinstance(classes, np.ndarray) and len(classes) == values.shape[1]:
-        columns = list(classes)
+    if is_classifier(model) and len(model.classes_) == values.shape[1]:
+        columns = list(model.classes_)
     return X._constructor(values, index=X.index, columns=columns)

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
-from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+from sklearn.metrics import accuracy_score, get_scorer, log_loss, roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict, cross_val_score
 from sklearn.multioutput import MultiOutputClassifier
 
@@ -58,7 +58,7 @@ def test_conventions_are_those_of_scikit_learn(fitted, name):
     labels = model.predict(X)
     assert labels.dtype.kind == "i"
     np.testing.assert_array_equal(labels, p > 0.5)
-    assert [list(classes) for classes in model.classes_] == [[0, 1]] * 3
+    np.testing.assert_array_equal(model.classes_, [[0, 1]] * 3)
     assert model.score(X, Y) == accuracy_score(Y, labels)
     assert roc_auc_score(Y, p) > (0.6 if name == "few rows" else 0.75)
     assert model.__sklearn_tags__().classifier_tags.multi_label
@@ -196,9 +196,9 @@ def test_categories_and_missing_values():
 def test_groups_validation_rows_and_scores():
     X, Y = problem(200)
     groups = np.arange(200) % 10
-    for options in ({"groups": groups}, {"groups": groups, "cv": GroupKFold(4)}):
-        model = clone(QUICK).fit(X, Y, **options)
-        assert model.oof_score_ > 0.4
+    assert clone(QUICK).fit(X, Y, groups=groups).oof_score_ > 0.4
+    model = clone(QUICK).set_params(n_bags=5)
+    assert model.fit(X, Y, groups=groups, cv=GroupKFold(4)).oof_score_ > 0.4
     model = clone(QUICK).fit(X[:150], Y[:150], X_val=X[150:], y_val=Y[150:])
     assert roc_auc_score(Y[150:], model.predict_proba(X[150:])) > 0.8
     model = clone(QUICK).set_params(scoring="roc_auc").fit(X, Y)
@@ -211,9 +211,12 @@ def test_scikit_learns_tools_take_the_model():
     X, Y = problem(200)
     p = cross_val_predict(clone(SINGLE), X, Y, cv=3, method="predict_proba")
     assert p.shape == Y.shape
-    for metric in ("roc_auc", "average_precision", "f1_macro", "accuracy"):
-        # Two labels: the case in which classes_ could be taken for those of one label.
-        assert cross_val_score(clone(SINGLE), X, Y[:, :2], cv=3, scoring=metric).mean() > 0.5
+    for metric in ("roc_auc", "average_precision", "f1_macro"):
+        assert cross_val_score(clone(SINGLE), X, Y, cv=3, scoring=metric).mean() > 0.5
+    # Two labels: classes_ must not be taken for those of one label.
+    two = clone(SINGLE).fit(X, Y[:, :2])
+    expected = roc_auc_score(Y[:, :2], two.predict_proba(X))
+    assert get_scorer("roc_auc")(two, X, Y[:, :2]) == expected
 
 
 @pytest.mark.parametrize("name", MODELS)

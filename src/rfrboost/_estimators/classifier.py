@@ -23,8 +23,8 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
     _task = "classification"
 
     @property
-    def classes_(self) -> Any:
-        """The class labels, sorted; of several labels per row a list of arrays, one for each."""
+    def classes_(self) -> np.ndarray:
+        """The class labels, sorted; of several labels per row 0 and 1 for each (n_labels, 2)."""
         return self._targets().listed
 
     def _targets(self) -> ClassTargets:
@@ -159,7 +159,7 @@ class RFRBoostClassifier(NetworkClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray, or list of ndarrays
+    classes_ : ndarray of shape (n_classes,) or (n_labels, 2)
         The class labels, sorted; of several labels per row, 0 and 1 for each of them.
     oof_prediction_ : ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
         Ensemble: out-of-fold probabilities of every training row.

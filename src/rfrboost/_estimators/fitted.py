@@ -175,7 +175,7 @@ class ClassTargets:
         return class_columns(np.searchsorted(self.classes, labels), len(self.classes))
 
     @property
-    def listed(self) -> Any:
+    def listed(self) -> np.ndarray:
         """The classes as the estimator's ``classes_``."""
         return self.classes
 

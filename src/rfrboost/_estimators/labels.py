@@ -38,8 +38,12 @@ class LabelTargets(ClassTargets):
         return self.n_labels
 
     @property
-    def listed(self) -> list[np.ndarray]:
-        return [self.classes] * self.n_labels
+    def listed(self) -> np.ndarray:
+        """0 and 1 for each label (L, 2).
+
+        Metrics and cross-validation of scikit-learn take that for several labels, whatever L is.
+        """
+        return np.tile(self.classes, (self.n_labels, 1))
 
     def labels(self, probabilities: Array) -> np.ndarray:
         """Which labels are more probable than not (n, L)."""

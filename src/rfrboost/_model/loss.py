@@ -152,7 +152,7 @@ class BuiltInLoss(Loss):
     #: its fields in model files
     stored: ClassVar[StoredFields] = {}
     #: its inverse link
-    link: Link = "identity"
+    link: ClassVar[Link] = "identity"
 
     @classmethod
     def named(cls, quantile: float | Array) -> "BuiltInLoss":

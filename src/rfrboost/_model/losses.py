@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 from scipy.special import expit, xlogy
 
-from rfrboost._model.loss import LARGEST_EXPONENT, BuiltInLoss, StoredFields
+from rfrboost._model.loss import LARGEST_EXPONENT, BuiltInLoss, Link, StoredFields
 from rfrboost._model.loss import Loss as Loss
 from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array
@@ -317,7 +317,7 @@ class BinaryLogLoss(BuiltInLoss):
 
     tag = "BinaryLogLoss"
     for_classes = True
-    link = "sigmoid"
+    link: ClassVar[Link] = "sigmoid"
     starts_at_mean = True
     least_squares = True
     enough = 1e-2

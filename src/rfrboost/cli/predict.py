@@ -139,7 +139,7 @@ def classes(model: Any, frame: pd.DataFrame, proba: bool) -> Columns:
     Of a model for several labels per row, a column for each of them.
     """
     probabilities = model.predict_proba(frame)
-    if isinstance(model.classes_, list):
+    if np.ndim(model.classes_) == 2:
         columns = {f"prediction_{k}": (p > 0.5).astype(int) for k, p in enumerate(probabilities.T)}
         return columns | ({f"p_{k}": p for k, p in enumerate(probabilities.T)} if proba else {})
     chosen = model.classes_[probabilities.argmax(axis=1)]

@@ -201,7 +201,7 @@ def plot_calibration(
     y, p, rows = predictions(model, X, y, "predict_proba")
     if classes is None:
         raise TypeError(f"plot_calibration takes classifiers; {type(model).__name__} is not one.")
-    if isinstance(classes, list):
+    if np.ndim(classes) == 2:
         curve = reliability(*events(y.ravel(), p.ravel(), classes[0]), n_bins)
         return curve.plot("predicted probability of a label", "share of rows with it", rows, ax)
     curve = reliability(*events(y, p, classes), n_bins)

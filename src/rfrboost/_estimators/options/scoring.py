@@ -42,7 +42,7 @@ class KnownClasses(ClassifierMixin, BaseEstimator):
     targets: ClassTargets
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> np.ndarray:
         return self.targets.listed
 
     def predict_proba(self, X: Array) -> Array:

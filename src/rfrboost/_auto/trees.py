@@ -131,24 +131,16 @@ def fit_trees(
     return TreesFit(forests, best, tuple(records[: stopping.best_layers]))
 
 
-def average_curvature(bags: Bags, raw: Array, loss: Loss) -> Array | float:
-    """The mean curvature of the loss at predictions (n, d): 1 where curvatures are not used.
-
-    Separate outputs have one each, (d,).
-    """
+def average_curvature(bags: Bags, raw: Array, loss: Loss) -> float:
+    """The mean curvature of the loss at predictions (n, d): 1 where curvatures are not used."""
     curvatures = loss.curvatures(loss.gradient(raw, bags.y), bags.y)
-    if curvatures is None:
-        return 1.0
-    mean: Array = curvatures.mean(axis=0)
-    return mean if loss.separate_outputs else float(curvatures.mean())
+    return 1.0 if curvatures is None else float(curvatures.mean())
 
 
 # One layer of one member
 
 
-def grow_layer(
-    bags: Bags, X: Array, own: Growth, loss: Loss, penalty: Array | float, run: Run
-) -> None:
+def grow_layer(bags: Bags, X: Array, own: Growth, loss: Loss, penalty: float, run: Run) -> None:
     """Add ``LAYER_TREES`` trees to a member, and move its predictions by them.
 
     Raises :class:`OutOfTimeError` at the first tree after the deadline.
@@ -208,23 +200,18 @@ def whole_numbers(values: Array, bits: int) -> Array:
 
 
 def node_values(
-    node: Indices,
-    n_nodes: int,
-    residuals: Array,
-    curvatures: Array,
-    w: Array,
-    penalty: Array | float,
+    node: Indices, n_nodes: int, residuals: Array, curvatures: Array, w: Array, penalty: float
 ) -> Array:
     """Σ w·residual / (Σ w·curvature + λ) over the rows of each node (n_nodes, d); 0 where none is.
 
-    ``node`` (n,) says which leaf each row is in; λ is one number, or one for each output (d,).
+    ``node`` (n,) says which leaf each row is in.
     """
     d = residuals.shape[1]
     where = (node[:, None] * d + np.arange(d)).ravel()
     weights = w[:, None]
     sums = np.bincount(where, (weights * residuals).ravel(), n_nodes * d)
     curvature = np.bincount(where, (weights * curvatures).ravel(), n_nodes * d)
-    return sums.reshape(-1, d) / (curvature.reshape(-1, d) + penalty)
+    return (sums / (curvature + penalty)).reshape(-1, d)
 
 
 def renumbered(grown: Any, values: Array) -> Forest:

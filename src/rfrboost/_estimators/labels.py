@@ -19,7 +19,7 @@ from rfrboost._model.losses import Loss
 from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array
 
-#: what a row may be told about a label: that it has it not, or that it has it
+#: the values of a label: a row has it not, or has it
 ABSENT_PRESENT = frozen(np.array([0, 1]))
 
 

@@ -4,7 +4,7 @@ Stacking (Wolpert 1992; Breiman 1996, with non-negative weights) fits Σ_f v_f·
 out-of-fold predictions raw_f of all families, v ≥ 0. Where the members that hold rows out are not
 those that predict (splits by time), held-out rows may differ from the rows fitted, and weights and
 an intercept that make up for it would do so twice: v then adds up to 1, and b is 0. Outputs share
-the weights of families, unless their losses have nothing to do with each other (several labels).
+the weights of families, except for several labels per row (``Loss.separate_outputs``).
 
 The network's Φ (n, members·d) are the members' predictions, already weighted: the constants and the
 linear family are its initial representation, each layer of a boosted or kernel family adds to the

@@ -48,7 +48,7 @@ from rfrboost._files.schema import (
     is_number,
 )
 from rfrboost._files.tables import ENCODER
-from rfrboost._model.losses import Loss
+from rfrboost._model.losses import LabelsLogLoss, Loss
 from rfrboost._model.network import Network
 
 #: NumPy's types of labels, each with the Python types that its values have
@@ -330,7 +330,7 @@ def read_model(state: State, task: str, automatic: bool) -> Fitted:
 
 def read_classes(classes: np.ndarray, loss: Loss, network: Network) -> ClassTargets:
     """The codec of these classes; the loss says whether a row has several labels."""
-    if not loss.separate_outputs:
+    if not isinstance(loss, LabelsLogLoss):
         return ClassTargets(classes)
     if not np.array_equal(classes, ABSENT_PRESENT):
         raise ModelFileError("its labels should be 0 and 1")

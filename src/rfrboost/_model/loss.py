@@ -35,7 +35,8 @@ class Loss(ABC):
     starts_at_mean: bool = False
     #: whether the least squares fit of y is the best raw prediction, up to a scale and a shift
     least_squares: bool = False
-    #: whether the loss is a sum over outputs that have nothing to do with each other
+    #: whether each output of an ensemble has step lengths and weights of families of its own; the
+    #: loss must then be a sum over outputs, whose terms may differ much in scale
     separate_outputs: bool = False
     #: whether the outputs are quantile levels of one target
     several_levels: bool = False

@@ -6,6 +6,7 @@ import numpy as np
 from onnx import ModelProto
 
 from rfrboost._estimators.fitted import ClassTargets, Fitted, NumberTargets
+from rfrboost._estimators.labels import LabelTargets
 from rfrboost._export.onnx.columns import Columns, encoded
 from rfrboost._export.onnx.graph import DOUBLE, LONG, TEXT, Graph, Value, row
 from rfrboost._export.onnx.inputs import inputs_of
@@ -41,7 +42,7 @@ def onnx_model(fitted: Fitted, name: str, dtype: np.dtype) -> ModelProto:
     encoder = fitted.inputs.encoder
     X = columns.numbers(inputs.numbers) if encoder is None else encoded(graph, encoder, columns)
     predicted = linked(graph, fitted.loss, raw(graph, fitted.network, X))
-    if fitted.loss.separate_outputs:
+    if isinstance(fitted.targets, LabelTargets):
         write_labels(graph, predicted, fitted.n_outputs, dtype)
     elif isinstance(fitted.targets, ClassTargets):
         write_classes(graph, fitted.targets.classes, predicted, dtype)

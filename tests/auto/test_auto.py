@@ -1,5 +1,6 @@
 """Automatic fits: the network is its parts put together, and the estimators keep their word."""
 
+from dataclasses import replace
 from itertools import pairwise
 from time import process_time
 
@@ -21,6 +22,7 @@ from rfrboost._auto.fit import Plan, fit_auto, fit_families
 from rfrboost._model.losses import (
     BinaryLogLoss,
     Huber,
+    LabelsLogLoss,
     Poisson,
     Quantile,
     SoftmaxLogLoss,
@@ -74,6 +76,7 @@ PROBLEMS = {
     "two classes": (BinaryLogLoss(), 1, 5, True),
     "three classes": (SoftmaxLogLoss(), 3, 5, True),
     "five classes": (SoftmaxLogLoss(), 5, 3, True),
+    "three labels": (LabelsLogLoss(), 3, 5, True),
 }
 
 
@@ -151,7 +154,8 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     y, plan = targets_for(name, X), plan_for(name, sizes)
     mean = coarse(X.mean(axis=0), np.ptp(X, axis=0))
     rng = default_rng(SeedSequence(plan.seed))
-    bags = bag(centered(X, mean), y, None, plan.n_bags, plan.strata, rng, sizes)
+    one_label = name != "three labels"
+    bags = bag(centered(X, mean), y, None, plan.n_bags, plan.strata, rng, sizes, one_label)
     families, _ = fit_families(bags, bags, plan, rng, RUN)
     assert families.boosted
     assert (families.kernel is not None) == plan.loss.least_squares
@@ -175,6 +179,20 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     in_order[np.argsort(bags.origin)[bags.held_out]] = held_out_raw
     np.testing.assert_array_equal(fit.out_of_fold, in_order)
     np.testing.assert_array_equal(np.vstack([held.raw for held in fit.held_out]), held_out_raw)
+
+
+def test_one_label_is_fitted_as_two_classes_are():
+    """The loss of several labels, given one, fits the network of the binary loss to the bit."""
+    X = default_rng(0).standard_normal((80, 4))
+    y, plan = targets_for("two classes", X), plan_for("two classes", SHARED)
+    fits = [
+        fit_auto(
+            centered(X, np.zeros(X.shape[1])), y, None, None, None, replace(plan, loss=loss), Seen()
+        )
+        for loss in (BinaryLogLoss(), LabelsLogLoss())
+    ]
+    np.testing.assert_array_equal(*(fit.network.raw(X) for fit in fits))
+    np.testing.assert_array_equal(*(fit.out_of_fold for fit in fits))
 
 
 def from_members(name, model, X, members):

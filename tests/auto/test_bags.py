@@ -67,6 +67,23 @@ def test_two_classes_in_one_column_are_shared_out_too():
     assert counts.max() - counts.min() <= 1
 
 
+@QUICK
+@given(n=st.integers(30, 80), seed=st.integers(0, 99))
+def test_the_rarest_label_is_shared_out_evenly_in_any_order_of_labels(n, seed):
+    x, _, _ = rows(n, seed)
+    y = (default_rng(seed).random((n, 4)) < [0.1, 0.3, 0.5, 0.8]).astype(float)
+    here = bag(x.copy(), y, None, 5, True, default_rng(0), one_label=False)
+    counts = y.sum(axis=0)
+    rarest = np.flatnonzero(counts == counts.min())
+    if len(rarest) == 1:
+        held = np.bincount(fold_numbers(here), weights=here.y[:, rarest[0]])
+        assert held.max() - held.min() <= 1
+    order = default_rng(seed).permutation(4)
+    there = bag(x.copy(), y[:, order], None, 5, True, default_rng(0), one_label=False)
+    np.testing.assert_array_equal(there.x, here.x)
+    np.testing.assert_array_equal(there.y, here.y[:, order])
+
+
 @pytest.mark.parametrize("strata", [False, True])
 def test_the_order_of_rows_does_not_matter(strata):
     x, y, w = rows(61)

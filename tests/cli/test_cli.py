@@ -126,6 +126,20 @@ def test_probabilities_have_a_column_for_every_class(place):
     assert all((label == "hi") == (float(hi) > 0.5) for label, hi, _ in cells)
 
 
+def test_models_of_several_labels_have_a_column_for_each(tmp_path):
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    table = pd.DataFrame(X, columns=["a", "b"])
+    model = library.RFRBoostClassifier(n_layers=1, random_state=0).fit(table, X > 0)
+    model.save(tmp_path / "m")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    ran = worked(rfrboost("predict", tmp_path / "m", tmp_path / "t.csv", "--proba"))
+    assert ran.out.decode().splitlines()[0] == "prediction_0,prediction_1,p_0,p_1"
+    cells = np.array([row.split(",") for row in ran.rows], dtype=float)
+    np.testing.assert_array_equal(cells[:, :2], model.predict(table))
+    np.testing.assert_allclose(cells[:, 2:], model.predict_proba(table))
+    assert b"several labels per row" in worked(rfrboost("info", tmp_path / "m")).out
+
+
 def test_probabilities_of_numbers_are_refused(place):
     failed(rfrboost("predict", place / "t.rfrboost", place / "t.csv", "--proba"), "classes", code=2)
 

@@ -238,6 +238,27 @@ def test_several_quantile_levels_need_validation_rows():
     assert small.compression_.metric == "loss"
 
 
+def test_several_labels_need_validation_rows():
+    X, y = rows()
+    labels = np.column_stack([y > 11, y > 17, X[:, 3] > 0.5])
+    model = RFRBoostClassifier(random_state=0).fit(X[:200], labels[:200])
+    with pytest.raises(ValueError, match="pass X_val and y_val"):
+        model.compress(X[:200])
+    small = model.compress(X[:200], size=60, X_val=X[200:], y_val=labels[200:])
+    assert small.compression_.metric == "log loss"
+    assert small.compression_.features <= 60
+    log_losses = [
+        sum(
+            log_loss(own, p)
+            for own, p in zip(labels[200:].T, m.predict_proba(X[200:]).T, strict=True)
+        )
+        for m in (model, small)
+    ]
+    found = (small.compression_.error_before, small.compression_.error)
+    assert found == pytest.approx(log_losses, rel=1e-6)
+    assert np.abs(small.predict_proba(X) - model.predict_proba(X)).mean() < 0.1
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

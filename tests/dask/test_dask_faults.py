@@ -332,6 +332,8 @@ def test_wrong_arguments_are_refused(client):
         DaskRFRBoostRegressor(1, sample_splitting=True).fit(X_, y_)
     with pytest.raises(ValueError, match="one class only"):
         DaskRFRBoostClassifier(1).fit(X_, da.ones(300, dtype=int, chunks=100))
+    with pytest.raises(ValueError, match="Several labels per row are fitted to rows in memory"):
+        DaskRFRBoostClassifier(1).fit(X_, da.ones((300, 2), dtype=int, chunks=(100, 2)))
     model = DaskRFRBoostRegressor(1, **SMALL).fit(frame_on_dask(named(X), [100]), y_)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame_on_dask(named(X)[["x1", "x0", "x2", "x3"]], []))

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.random import default_rng
-from sklearn.multioutput import MultiOutputClassifier
 
 import rfrboost
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, RowBlocks
@@ -87,14 +86,3 @@ def test_the_number_of_threads_changes_no_bit():
     settings = {"n_bags": 2, "features": ("swim",), "random_state": 0}
     here, there = (RFRBoostRegressor(**settings, n_jobs=k).fit(X, y).predict(X) for k in (1, 2))
     np.testing.assert_array_equal(here, there)
-
-
-def test_several_labels_per_row_are_refused_with_what_to_do_instead():
-    X, _ = rare(80)
-    Y = np.column_stack([X[:, 0] > 0, X[:, 1] > 0])
-    with pytest.raises(ValueError, match=r"MultiOutputClassifier\(RFRBoostClassifier"):
-        RFRBoostClassifier(**QUICK).fit(X, Y)
-    model = MultiOutputClassifier(RFRBoostClassifier(**QUICK)).fit(X, Y)
-    assert model.predict(X).shape == Y.shape
-    assert (model.predict(X) == Y).mean() > 0.9
-    assert [p.shape for p in model.predict_proba(X)] == [(80, 2)] * 2

@@ -52,6 +52,22 @@ def test_every_single_regressor(name):
     check(clone(REGRESSORS[name]).fit(X, y), new.astype(np.float32), y)
 
 
+@pytest.mark.parametrize("automatic", [False, True])
+def test_several_labels_per_row(automatic):
+    X, y = regression(outputs=3)
+    automatic_model = RFRBoostClassifier(n_bags=2, random_state=0)
+    model = automatic_model if automatic else clone(CLASSIFIERS["rfrboost"])
+    model.fit(X, y > 0.2)
+    new = regression(ROWS, seed=1)[0].astype(np.float32)
+    label, probabilities = session(model).run(None, model.onnx_inputs(new))
+    expected = model.predict_proba(new)
+    np.testing.assert_allclose(probabilities, expected, atol=CLOSE, rtol=0)
+    sure = np.abs(expected - 0.5) > CLOSE
+    assert sure.mean() > 0.9
+    assert label.dtype == np.int64
+    np.testing.assert_array_equal(label[sure], model.predict(new)[sure])
+
+
 @pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_single_classifier(name, classes):

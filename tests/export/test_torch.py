@@ -20,7 +20,13 @@ from rfrboost import (
     SquaredError,
 )
 from rfrboost._model.forest import Forest
-from rfrboost._model.losses import BUILT_IN, BinaryLogLoss, Quantiles, SoftmaxLogLoss
+from rfrboost._model.losses import (
+    BUILT_IN,
+    BinaryLogLoss,
+    LabelsLogLoss,
+    Quantiles,
+    SoftmaxLogLoss,
+)
 
 torch = pytest.importorskip("torch")
 
@@ -51,6 +57,15 @@ def check(model, X):
 def test_every_single_regressor(name):
     X, y = regression(outputs=2)
     check(clone(REGRESSORS[name]).fit(X, y), regression(300, seed=1)[0])
+
+
+def test_several_labels_per_row_there_and_trained_on():
+    X, y = regression(outputs=3)
+    model = clone(CLASSIFIERS["rfrboost"]).fit(X, y > 0.2)
+    check(model, regression(300, seed=1)[0])
+    tuned = fine_tune(model, X, y > 0.2, n_epochs=3, random_state=0)
+    assert tuned.predict_proba(X).shape == (120, 3)
+    assert len(tuned.fine_tuning_) == 4
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -175,6 +190,7 @@ LOSSES = (
     (Quantiles(np.array([0.1, 0.5, 0.9]), np.array([0.3])), 3),
     (Poisson(), 1),
     (BinaryLogLoss(), 1),
+    (LabelsLogLoss(), 3),
     (SoftmaxLogLoss(), 3),
 )
 
@@ -185,7 +201,7 @@ def targets(loss, d):
     if isinstance(loss, SoftmaxLogLoss):
         return np.eye(d)[rng.integers(0, d, 50)]
     if isinstance(loss, BinaryLogLoss):
-        return rng.integers(0, 2, (50, 1)).astype(float)
+        return rng.integers(0, 2, (50, d)).astype(float)
     if isinstance(loss, Quantiles):
         return rng.normal(size=(50, 1))
     return rng.poisson(2.0, (50, d)).astype(float)

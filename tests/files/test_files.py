@@ -72,6 +72,7 @@ def classifiers():
         for kind, labels in LABELS.items():
             y = labels[np.searchsorted([-0.4, 0.4], X[:, 0]) % len(labels)]
             yield f"classifier {name} {kind}", clone(model), X, y
+        yield f"classifier {name} several labels", clone(model), X, (X > 0.3).astype(int)
 
 
 def transformers():

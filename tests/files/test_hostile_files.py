@@ -288,6 +288,9 @@ def test_a_loss_for_another_number_of_classes(path):
     document["fitted"]["loss"] = {"kind": "BinaryLogLoss"}
     write(path, document, arrays)
     assert "do not fit together" in sentence(path)
+    document["fitted"]["loss"] = {"kind": "LabelsLogLoss"}
+    write(path, document, arrays)
+    assert "its labels should be 0 and 1" in sentence(path)
 
 
 @pytest.mark.parametrize(

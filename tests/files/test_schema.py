@@ -21,7 +21,7 @@ TAGS_OF_FORMAT_1 = {
 }
 
 #: tags that were added since; a version that does not know one refuses the file
-ADDED_TAGS = {"SpelledColumn", "Spelling", "TextColumn", "Forest"}
+ADDED_TAGS = {"SpelledColumn", "Spelling", "TextColumn", "Forest", "LabelsLogLoss"}
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,16 @@ def test_the_curve_of_given_rows_and_of_any_classifier(ax):
     assert len(curve.edges) == 6
 
 
+def test_the_curve_of_several_labels_is_that_of_all_of_them(ax):
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    Y = (X > [0.0, 1.0]).astype(int)
+    model = RFRBoostClassifier(n_layers=1, random_state=0).fit(X, Y)
+    curve = plot_calibration(model, X, Y, n_bins=5, ax=ax)
+    p = model.predict_proba(X)
+    assert curve.error == expected_calibration_error(Y.ravel(), p.ravel(), n_bins=5)
+    assert curve.counts.sum() == 160
+
+
 def test_regressors_have_no_calibration_curve(ax):
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.raises(TypeError, match="predict_proba"):

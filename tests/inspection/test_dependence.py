@@ -84,6 +84,16 @@ def test_of_classes_it_is_a_probability(ax):
     assert display.ax_[0].get_ylabel() == "probability of “yes”"
 
 
+def test_of_several_labels_it_is_the_probability_of_the_commonest(ax):
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    Y = np.column_stack([X[:, 1] > 1, X[:, 0] > -0.5])
+    model = RFRBoostClassifier(n_layers=1, random_state=0).fit(X, Y)
+    display = plot_dependence(model, X, [0], ax=ax)
+    _, mean, _, _ = display.curves["x0"]
+    assert mean[-1] - mean[0] > 0.5
+    assert display.ax_[0].get_ylabel() == "probability of label 1"
+
+
 def test_the_pair_that_acts_together_comes_first(fitted, ax):
     model, X, _ = fitted
     display = plot_interactions(model, X, ["area", "floor", "age"], ax=ax)

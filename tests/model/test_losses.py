@@ -12,6 +12,7 @@ from rfrboost._model.losses import (
     BUILT_IN,
     BinaryLogLoss,
     Huber,
+    LabelsLogLoss,
     Poisson,
     Quantile,
     Quantiles,
@@ -44,6 +45,7 @@ LOSSES = {
     "quantiles": Quantiles(np.array([0.2, 0.9]), 0.3),
     "poisson": Poisson(),
     "binary": BinaryLogLoss(),
+    "labels": LabelsLogLoss(),
     "softmax": SoftmaxLogLoss(),
     "user": LogCosh(),
 }
@@ -51,13 +53,13 @@ LOSSES = {
 
 def data(name: str, n: int = 40):
     rng = default_rng(0)
-    d = {"squared": 2, "quantiles": 2, "softmax": 4}.get(name, 1)
+    d = {"squared": 2, "quantiles": 2, "labels": 3, "softmax": 4}.get(name, 1)
     raw, y = rng.standard_normal((n, d)), rng.standard_normal((n, d))
     if name == "quantiles":
         y = y[:, :1]
     if name == "poisson":
         y = rng.poisson(2.0, (n, d)).astype(float)
-    if name == "binary":
+    if name in ("binary", "labels"):
         y = rng.integers(0, 2, (n, d)).astype(float)
     if name == "softmax":
         y = np.eye(d)[rng.integers(0, d, n)]
@@ -135,6 +137,19 @@ def test_softmax_of_two_classes_is_the_binary_loss():
     y1, y2 = labels[:, None].astype(float), np.eye(2)[labels]
     np.testing.assert_allclose(SoftmaxLogLoss().value(two, y2), BinaryLogLoss().value(raw, y1))
     np.testing.assert_allclose(SoftmaxLogLoss().predict(two), BinaryLogLoss().predict(raw))
+
+
+def test_the_loss_of_several_labels_is_the_sum_of_their_binary_losses():
+    raw, y, _ = data("labels")
+    loss, columns = LabelsLogLoss(), [[j] for j in range(raw.shape[1])]
+    by_label = [BinaryLogLoss().value(raw[:, j], y[:, j]) for j in columns]
+    np.testing.assert_allclose(loss.value(raw, y), np.sum(by_label, axis=0))
+    p = [BinaryLogLoss().predict(raw[:, j])[:, 1] for j in columns]
+    np.testing.assert_array_equal(loss.predict(raw), np.column_stack(p))
+    starts = [BinaryLogLoss().start(y[:, j], np.ones(len(y))) for j in columns]
+    np.testing.assert_allclose(loss.start(y, np.ones(len(y))), np.concatenate(starts))
+    assert [built_in for built_in in BUILT_IN if built_in.separate_outputs] == [LabelsLogLoss]
+    assert not loss.accepts(1)
 
 
 def test_huber_within_delta_is_squared_error():

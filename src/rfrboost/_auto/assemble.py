@@ -3,7 +3,8 @@
 Stacking (Wolpert 1992; Breiman 1996, with non-negative weights) fits Σ_f v_f·raw_f + b to the
 out-of-fold predictions raw_f of all families, v ≥ 0. Where the members that hold rows out are not
 those that predict (splits by time), held-out rows may differ from the rows fitted, and weights and
-an intercept that make up for it would do so twice: v then adds up to 1, and b is 0.
+an intercept that make up for it would do so twice: v then adds up to 1, and b is 0. Outputs share
+the weights of families, except for several labels per row (``Loss.separate_outputs``).
 
 The network's Φ (n, members·d) are the members' predictions, already weighted: the constants and the
 linear family are its initial representation, each layer of a boosted or kernel family adds to the
@@ -110,7 +111,7 @@ def assemble_sampled(
     raw = np.full((len(bags.y), len(b)), np.nan)
     of_kernel = np.zeros(raw.shape)
     if families.kernel is not None:
-        of_kernel[bags.held_out] = v[1 + len(families.boosted)] * families.kernel.out_of_fold
+        of_kernel[bags.held_out] = families.kernel.out_of_fold * v[1 + len(families.boosted)]
     raw[rows[sample.held_out]] = combined
     others = replace(families, kernel=None)
     last = perf_counter() + PREDICTING_SHARE * (deadline - perf_counter())
@@ -135,36 +136,48 @@ def assemble_sampled(
 def network_of(
     families: Families, v: Array, b: Array, mean: Array, kept: tuple[int, ...]
 ) -> Network:
-    """The families with weights ``v`` and the intercept ``b`` as one network of the members
-    ``kept``."""
+    """The families with weights ``v`` (families, d) and the intercept ``b`` (d,) as one network of
+    the members ``kept``."""
     n_boosted = len(families.boosted)
     m = len(kept)
     d = len(b)
     weights = np.zeros((len(mean) + 1, m * d))
     # Boosted members begin with the predictions of linear ones, so that these have both weights.
-    of_linear = v[: 1 + n_boosted].sum()
-    of_trees = 0.0 if families.trees is None else v[-1]
-    constants = families.constants[list(kept)].ravel()
-    weights[-1] = (of_linear + of_trees) * constants + np.tile(b, m)
+    of_linear = v[: 1 + n_boosted].sum(axis=0)
+    of_trees = np.zeros(d) if families.trees is None else v[-1]
+    constants = families.constants[list(kept)]
+    weights[-1] = ((of_linear + of_trees) * constants + b).ravel()
     for layer in families.linear.layers[0] if families.linear.layers else ():
         C, c, places = of_kept(layer.C, layer.c, layer.group, kept, d)
-        weights[:, places] += of_linear * np.vstack([C, c])
+        weights[:, places] += by_output(of_linear, np.vstack([C, c]))
     layers = boosted_layers(families.boosted, v[1 : 1 + n_boosted], kept, d)
-    of_kernel = 0.0 if families.kernel is None else v[1 + n_boosted]
-    if families.kernel is not None and of_kernel > 0:
+    of_kernel = np.zeros(d) if families.kernel is None else v[1 + n_boosted]
+    if families.kernel is not None and of_kernel.any():
         layers += [
-            network_layer(own.features, of_kernel * own.C, of_kernel * own.c, own.group, kept, d)
+            network_layer(
+                own.features,
+                by_output(of_kernel, own.C),
+                by_output(of_kernel, own.c),
+                own.group,
+                kept,
+                d,
+            )
             for own in families.kernel.layers
             if set(own.group) & set(kept)
         ]
-    if families.trees is not None and of_trees > 0:
+    if families.trees is not None and of_trees.any():
         trees = side_by_side([families.trees.members[k] for k in kept])
-        C = of_trees * np.eye(m * d)
+        C = by_output(of_trees, np.eye(m * d))
         layers.append(network_layer(trees, C, np.zeros(m * d), kept, kept, d))
     average = np.vstack([np.tile(np.eye(d) / m, (m, 1)), np.zeros(d)])
     head = Head(frozen(average))
     initial = DenseFeatures(weights, "identity")
     return Network(frozen(mean), initial, tuple(layers), (head,) * (len(layers) + 1))
+
+
+def by_output(weights: Array, C: Array) -> Array:
+    """Columns of C (…, members·d) times the weights (d,) of their outputs."""
+    return C * np.tile(weights, C.shape[-1] // len(weights))
 
 
 def family_weights(
@@ -174,10 +187,11 @@ def family_weights(
     deadline: float = np.inf,
     score: Callable[[Array], float] | None = None,
 ) -> tuple[Array, Array, Array]:
-    """The weights v of all families, the intercept b, and the weighted out-of-fold predictions.
+    """The weights v (families, d), the intercept b, and the weighted out-of-fold predictions.
 
-    Weights minimise the loss. A ``score`` chooses among those of all families, of all but one, and
-    of one alone (:func:`subsets`): few enough for held-out rows to choose from.
+    Weights minimise the loss; separate outputs have weights of their own. A ``score`` chooses among
+    those of all families, of all but one, and of one alone (:func:`subsets`): few enough for
+    held-out rows to choose from.
     """
     fits = [families.linear, *families.boosted]
     others = [fit for fit in (families.kernel, families.trees) if fit is not None]
@@ -185,14 +199,24 @@ def family_weights(
     y = bags.y[bags.held_out]
     w = bags.w[bags.held_out]
     same_members = bags.kept == bags.members
+    d = raw.shape[2]
+
+    def fitted(own: Array, targets: Array) -> tuple[Array, Array]:
+        if same_members:
+            return stack(list(own), targets, w, loss, deadline)
+        return mixture(own, targets, w, loss)
 
     def weighted(some: list[int]) -> tuple[Array, Array, Array]:
         own = raw[some]
-        v = np.zeros(len(raw))
-        v[some], b = (
-            stack(list(own), y, w, loss, deadline) if same_members else mixture(own, y, w, loss)
-        )
-        combined = np.einsum("f,fnd->nd", v, raw) + b
+        v = np.zeros((len(raw), d))
+        if loss.separate_outputs:
+            found = [fitted(own[:, :, [j]], y[:, [j]]) for j in range(d)]
+            v[some] = np.column_stack([weights for weights, _ in found])
+            b = np.concatenate([intercept for _, intercept in found])
+        else:
+            weights, b = fitted(own, y)
+            v[some] = weights[:, None]
+        combined = np.einsum("fd,fnd->nd", v, raw) + b
         shift = loss.shift(combined, y, w)
         return v, b + shift, combined + shift
 
@@ -317,9 +341,9 @@ def boosted_layers(
     """
     sums: dict[int, tuple[GroupLayer, Array, Array]] = {}
     for family, weight in zip(boosted, v, strict=True):
-        for layer in (layer for by_group in family.layers for layer in by_group if weight > 0):
-            C = weight * layer.C
-            c = weight * layer.c
+        for layer in (layer for by_group in family.layers for layer in by_group if weight.any()):
+            C = by_output(weight, layer.C)
+            c = by_output(weight, layer.c)
             if id(layer.features) in sums:
                 _, C_before, c_before = sums[id(layer.features)]
                 C = C + C_before

@@ -157,23 +157,34 @@ def bag(
     strata: bool,
     rng: Generator,
     sizes: Sizes = SIZES,
+    one_label: bool = True,
 ) -> Bags:
     """Cut rows into ``n_bags`` folds, one for each member.
 
-    With ``strata``, y are class indicators and each class is spread evenly over the folds. With one
-    bag, rows are cut into ``ONE_MEMBER_FOLDS`` folds and the only member holds out the first. There
-    are never more folds than rows.
+    With ``strata``, y are class indicators and each class is spread evenly over the folds; or, if
+    not ``one_label``, indicators of labels of which a row may have several, and rare labels are
+    spread. With one bag, rows are cut into ``ONE_MEMBER_FOLDS`` folds and the only member holds out
+    the first. There are never more folds than rows.
     """
     n_bags = min(n_bags, len(y))
     order = content_order(x, y, rng)
     order = order[rng.permutation(len(order))]
     if strata:
-        codes = y[order] @ np.arange(1, y.shape[1] + 1)
+        codes = y[order] @ np.arange(1, y.shape[1] + 1) if one_label else -commonness(y[order])
         order = order[np.argsort(codes, kind="stable")]
     fold = np.empty(len(order), np.intp)
     n_folds = n_bags if n_bags > 1 else ONE_MEMBER_FOLDS
     fold[order] = np.arange(len(order)) % n_folds
     return sorted_by_fold(x, y, w, order, fold, *all_but_own(n_bags, n_folds), sizes)
+
+
+def commonness(y: Array) -> Array:
+    """How many rows have the rarest label of each row (n,), by indicators of labels (n, L).
+
+    For rows without a label that is n. The order of labels does not matter.
+    """
+    counts: Array = np.where(y > 0, y.sum(axis=0), len(y)).min(axis=1)
+    return counts
 
 
 def bag_split(

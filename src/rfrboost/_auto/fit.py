@@ -139,7 +139,8 @@ def fit_auto(
     elif splits is not None:
         bags = bag_split(x, y, w, splits, rng, plan.sizes)
     else:
-        bags = bag(x, y, w, plan.n_bags, plan.strata, rng, plan.sizes)
+        one_label = not plan.loss.separate_outputs
+        bags = bag(x, y, w, plan.n_bags, plan.strata, rng, plan.sizes, one_label)
     with team() as threads:
         several = len(bags.groups) > 1
         run = Run(

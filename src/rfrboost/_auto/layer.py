@@ -14,7 +14,7 @@ How many layers there are is decided in :mod:`rfrboost._auto.members`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product as combinations
 from time import perf_counter
@@ -441,12 +441,24 @@ def take_steps(
     def take_step(i: int) -> None:
         k = group[i]
         own = slice(i * d, (i + 1) * d)
-        alpha = step_length(bags, k, raw[:, k], moves[:, own], loss)
+        alpha = step_lengths(bags, k, raw[:, k], moves[:, own], loss)
         steps[own] = alpha * learning_rate
         raw[:, k] += steps[own] * moves[:, own]
 
     list(team(take_step, range(len(group))))
     return steps
+
+
+def step_lengths(bags: Bags, member: int, raw: Array, moves: Array, loss: Loss) -> Array | float:
+    """α of every output (d,) where outputs are separate, else one α for all of them."""
+    if not loss.separate_outputs:
+        return step_length(bags, member, raw, moves, loss)
+    outputs = [[j] for j in range(moves.shape[1])]
+    lengths = [
+        step_length(replace(bags, y=bags.y[:, j]), member, raw[:, j], moves[:, j], loss)
+        for j in outputs
+    ]
+    return np.array(lengths)
 
 
 def step_length(bags: Bags, member: int, raw: Array, moves: Array, loss: Loss) -> float:

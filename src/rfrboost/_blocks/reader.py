@@ -178,6 +178,12 @@ class ClassBlockArrays(BlockArrays):
         self.text: set[bool] = set()
 
     def target(self, y: Any) -> np.ndarray:
+        shape = np.shape(y)
+        if len(shape) == 2 and shape[1] > 1:
+            raise ValueError(
+                f"y has {shape[1]} columns. Several labels per row are fitted to rows in memory "
+                "only: pass arrays or data frames, or fit a model for each label."
+            )
         labels: np.ndarray = column_or_1d(y)
         whole = labels.dtype.kind != "f" or (
             np.isfinite(labels).all() and (labels == np.round(labels)).all()

@@ -222,8 +222,8 @@ def judge_of(fitted: Fitted, rows: Array, measured: tuple[Array, Array] | None) 
     if fitted.calibration is None:
         raise ValueError(
             "This model does not know how large its errors are on new rows (it predicts several "
-            "quantile levels, or was trained in PyTorch, or its file is old): pass X_val and "
-            "y_val, rows that it has not seen."
+            "quantile levels or labels, or was trained in PyTorch, or its file is old): pass X_val "
+            "and y_val, rows that it has not seen."
         )
     prediction = predicted(targets, loss, fitted.network.raw(rows))
     own = EstimatedClasses if isinstance(targets, ClassTargets) else EstimatedNumbers

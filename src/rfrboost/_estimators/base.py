@@ -65,8 +65,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Arrays, sparse matrices, pandas or polars data frames: finite numbers or, for an
             automatic fit, any columns (see ``preprocess``). Or :class:`~rfrboost.RowBlocks`, which
             hold everything else too.
-        y : array-like of shape (n_samples,) or, for regression, (n_samples, d)
-            Numbers, one target or several; for classification, labels of any type.
+        y : array-like of shape (n_samples,) or (n_samples, d)
+            Numbers, one target or several; for classification, labels of any type, or a matrix of
+            0 and 1 with a column for each of several labels, which may be sparse.
         sample_weight : array-like of shape (n_samples,), optional
             Weights. If ``n_layers`` is a number, a weight of 2 equals repeating the row; in an
             automatic fit it does too, except that repeated rows may be held out apart.
@@ -239,7 +240,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Returns
         -------
         ndarray of shape (n_samples, n_features_in), or (n_samples, n_features_in, d) if the model
-        has several outputs or more than two classes
+        has several outputs or labels or more than two classes
         """
         fitted = self._model()
         X = fitted.inputs.matched(X)
@@ -294,7 +295,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         fitted on and makes use of, under the column's name: numbers (booleans too) with NaN for
         missing values, categories as text, with "" for missing values. A model fitted on an array
         of numbers has one input ``X``. :meth:`onnx_inputs` makes them of a table. Regressors give
-        ``variable``, classifiers ``label`` and ``probabilities``. Dates are refused. A column whose
+        ``variable``, classifiers ``label`` and ``probabilities`` (each with a column for each of
+        several labels). Dates are refused. A column whose
         name is empty is called "(no name)". Needs the
         package onnx (``pip install 'rfrboost[onnx]'``).
 

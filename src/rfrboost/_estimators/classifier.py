@@ -15,19 +15,33 @@ from rfrboost._typing import Array
 
 
 class NetworkClassifier(ClassifierMixin, NetworkEstimator):
-    """Classification on top of a network: one logit for two classes, softmax for more."""
+    """Classification on top of a network: one logit for two classes, softmax for more.
+
+    Of several labels per row, one logit for each.
+    """
 
     _task = "classification"
 
     @property
     def classes_(self) -> np.ndarray:
-        """The class labels, sorted."""
+        """The class labels, sorted; of several labels per row 0 and 1 for each (n_labels, 2)."""
+        return self._targets().listed
+
+    def _targets(self) -> ClassTargets:
+        """How labels are encoded."""
         targets = self._model().targets
         assert isinstance(targets, ClassTargets)
-        return targets.classes
+        return targets
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def decision_function(self, X: Any) -> Array:
         """Logits: of shape (n_samples,) for two classes, (n_samples, n_classes) for more.
+
+        Of several labels per row, (n_samples, n_labels).
 
         Parameters
         ----------
@@ -40,19 +54,21 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, columns in the order of ``classes_``.
 
+        Of several labels per row, the probability that a row has each of them.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features_in)
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes)
+        ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
         """
         fitted = self._model()
         return fitted.loss.predict(fitted.network.raw(fitted.inputs.read(self, X)))
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the class probabilities, columns in the order of ``classes_``.
+        """Logarithms of the probabilities that :meth:`predict_proba` gives.
 
         Parameters
         ----------
@@ -60,14 +76,14 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes)
+        ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
             −∞ where a probability is 0.
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class.
+        """The most probable class; of several labels per row, 1 for each more probable than not.
 
         Parameters
         ----------
@@ -75,9 +91,9 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_labels)
         """
-        return self._labels(self.predict_proba(X))
+        return self._targets().labels(self.predict_proba(X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Class probabilities after 0, 1, …, T layers.
@@ -98,12 +114,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         X : array-like of shape (n_samples, n_features_in)
         """
         for probabilities in self.staged_predict_proba(X):
-            yield self._labels(probabilities)
-
-    def _labels(self, probabilities: Array) -> np.ndarray:
-        """The most probable class of every row."""
-        labels: np.ndarray = self.classes_[np.argmax(probabilities, axis=1)]
-        return labels
+            yield self._targets().labels(probabilities)
 
 
 class RFRBoostClassifier(NetworkClassifier):
@@ -119,6 +130,10 @@ class RFRBoostClassifier(NetworkClassifier):
         (1/n) Σ w_i·log_loss(W_tᵀΦ_t(x_i) + b, y_i) + l2_head·‖W_t‖²
 
     (scikit-learn's C is 1/(2·n·l2_head)). X should then be standardised.
+
+    If y is a matrix of 0 and 1 with several columns, each is a label that a row has or has not
+    (multilabel classification). One model then predicts all labels, with a logit for each; the loss
+    is the sum of their log losses.
 
     Parameters
     ----------
@@ -138,18 +153,19 @@ class RFRBoostClassifier(NetworkClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of rows, by class; a class that a dict does not name has 1.
         "balanced" gives all classes the same weight in all. Probabilities, ``oof_score_`` and
-        ``predict_set`` are then those of rows weighted so.
+        ``predict_set`` are then those of rows weighted so. Refused for several labels per row.
     random_state, n_jobs, verbose, callbacks
         As in :class:`RFRBoostRegressor`.
 
     Attributes
     ----------
-    classes_ : ndarray
-        The class labels, sorted.
-    oof_prediction_ : ndarray of shape (n_samples, n_classes)
+    classes_ : ndarray of shape (n_classes,) or (n_labels, 2)
+        The class labels, sorted; of several labels per row, 0 and 1 for each of them.
+    oof_prediction_ : ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
         Ensemble: out-of-fold probabilities of every training row.
     oof_score_ : float
-        Ensemble: the accuracy of the out-of-fold predictions, or their ``scoring``.
+        Ensemble: the accuracy of the out-of-fold predictions, or their ``scoring``. Of several
+        labels per row, as in ``score``, the share of rows all of whose labels are right.
     network_, history_, column_report_, feature_importances_, compression_, n_features_in_,
     feature_names_in_
         As in :class:`RFRBoostRegressor`.
@@ -237,7 +253,7 @@ class RFRBoostClassifier(NetworkClassifier):
         their probability gives the smallest sets on average (least ambiguous sets; Sadinle, Lei
         and Wasserman, 2019); it promises nothing for each class by itself. The most probable
         class is always in, so that no set is empty, and where it is right more often than
-        ``coverage`` so is the set.
+        ``coverage`` so is the set. Refused for several labels per row.
 
         Parameters
         ----------

@@ -3,7 +3,8 @@
 An estimator has its parameters and, once fitted, one :class:`Fitted`. A fit that fails or is
 interrupted leaves the former one in place. :class:`NumberTargets` and :class:`ClassTargets` are the
 target codecs, in which regression and classification differ: what the loss sees of y, and what
-raw predictions mean to the user.
+raw predictions mean to the user. That of several labels per row is derived from the latter
+(:mod:`rfrboost._estimators.labels`).
 """
 
 from collections.abc import Mapping, Set
@@ -112,9 +113,14 @@ class NumberTargets:
             raise ValueError(f"{name} has {Y.shape[1]} outputs, but y has {n_outputs}.")
         return self.scale.shrink(Y)
 
-    def encode_validation(self, y_val: Any, n_outputs: int) -> Array:
-        """The targets of validation rows."""
-        return self.encode(y_val, n_outputs, "y_val")
+    def encode_validation(self, y_val: Any, Y: Array) -> Array:
+        """The targets of validation rows, with as many outputs as the targets Y of the others."""
+        return self.encode(y_val, Y.shape[1], "y_val")
+
+    def as_handed_in(self, Y: Array) -> np.ndarray:
+        """Targets (n, k) in the units of the fit as numbers in the units of y."""
+        y = self.scale.grow(Y)
+        return y[:, 0] if self.one_output else y
 
     def score(self, loss: Loss, raw: Array, Y: Array, w: Array | None) -> float:
         """What ``score`` says of raw predictions, in the units of the fit: R² as a rule."""
@@ -140,6 +146,11 @@ class ClassTargets:
         return len(self.classes) == 2
 
     @property
+    def n_outputs(self) -> int:
+        """The number of logits per row."""
+        return 1 if self.one_output else len(self.classes)
+
+    @property
     def scale(self) -> TargetScale:
         """Logits have no unit."""
         return NO_SCALE
@@ -163,24 +174,43 @@ class ClassTargets:
             )
         return class_columns(np.searchsorted(self.classes, labels), len(self.classes))
 
-    def encode_validation(self, y_val: Any, n_outputs: int) -> Array:
+    @property
+    def listed(self) -> np.ndarray:
+        """The classes as the estimator's ``classes_``."""
+        return self.classes
+
+    def labels(self, probabilities: Array) -> np.ndarray:
+        """The most probable class of every row."""
+        labels: np.ndarray = self.classes[np.argmax(probabilities, axis=1)]
+        return labels
+
+    def as_handed_in(self, Y: Array) -> np.ndarray:
+        """Targets as the loss sees them as labels."""
+        labels: np.ndarray = self.classes[self._codes(Y)]
+        return labels
+
+    def _codes(self, Y: Array) -> np.ndarray:
+        """The place of every row's class among the classes."""
+        codes: np.ndarray = Y[:, 0].astype(np.intp) if self.one_output else np.argmax(Y, axis=1)
+        return codes
+
+    def encode_validation(self, y_val: Any, Y: Array) -> Array:
         """The labels of validation rows, all classes among them."""
-        Y = self.encode(y_val, "y_val")
+        found = self.encode(y_val, "y_val")
         missing = np.setdiff1d(self.classes, y_val)
         if len(missing):
             raise ValueError(
                 f"y_val must contain every class of y; {str(missing[0])!r} is missing. How much "
                 "each class counts is weighed by these rows."
             )
-        return Y
+        return found
 
     def score(self, loss: Loss, raw: Array, Y: Array, w: Array | None) -> float:
         """Accuracy."""
-        right = Y[:, 0].astype(np.intp) if self.one_output else np.argmax(Y, axis=1)
         predicted = np.argmax(loss.predict(raw), axis=1)
-        return float(accuracy_score(right, predicted, sample_weight=w))
+        return float(accuracy_score(self._codes(Y), predicted, sample_weight=w))
 
-    def calibration(self, loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration:
+    def calibration(self, loss: Loss, held_out: tuple[HeldOut, ...]) -> Calibration | None:
         """The probability that every member did not give to the right class of held-out rows."""
         scores = []
         for member in held_out:
@@ -195,29 +225,6 @@ Targets = NumberTargets | ClassTargets
 def class_columns(codes: np.ndarray, n_classes: int) -> Array:
     """Numbers of classes (n,) as the log loss sees them: (n, 1) for two classes, else one-hot."""
     return codes[:, None].astype(float) if n_classes == 2 else np.eye(n_classes)[codes]
-
-
-def class_weighted(w: Array | None, labels: np.ndarray, class_weight: Any) -> Array:
-    """Weights (n,) times the factor of each row's class."""
-    classes, codes = np.unique(labels, return_inverse=True)
-    rows = np.ones(len(codes)) if w is None else w
-    if class_weight == "balanced":
-        mass = np.bincount(codes, rows)
-        factors = np.divide(mass.sum(), len(mass) * mass, out=np.zeros(len(mass)), where=mass > 0)
-    else:
-        unknown = [label for label in class_weight if label not in classes]
-        if unknown:
-            raise ValueError(
-                f"class_weight names the class {str(unknown[0])!r}, which is not in y. Name "
-                f"classes as in y: {', '.join(map(repr, classes.tolist()[:10]))}."
-            )
-        factors = np.array(
-            [class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float
-        )
-        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
-            raise ValueError("class_weight must be numbers of zero or more, some of them positive.")
-    weighted: Array = rows * factors[codes]
-    return weighted
 
 
 @dataclass(frozen=True)
@@ -339,15 +346,6 @@ def check_dates(y: Any, error: TypeError) -> None:
     """Refuse dates in y, which scikit-learn refuses with this error, and say what to do."""
     if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
         raise ValueError(DATES_IN_Y) from error
-
-
-def several_labels(name: str, n_columns: int) -> ValueError:
-    """The error about several labels per row, which names what fits a model for each."""
-    return ValueError(
-        f"y has {n_columns} columns, and {name} predicts one label per row. For multilabel or "
-        f"multi-output classification fit sklearn.multioutput.MultiOutputClassifier({name}()), "
-        "which has a model for each column."
-    )
 
 
 def unreadable(name: str) -> ValueError:

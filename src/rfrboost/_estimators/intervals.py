@@ -12,6 +12,7 @@ import numpy as np
 
 from rfrboost._auto.conformal import Calibration, conforming, intervals, variance
 from rfrboost._estimators.fitted import Fitted, NumberTargets
+from rfrboost._estimators.labels import LabelTargets
 from rfrboost._model.network import PREDICT_ROWS, row_slices
 from rfrboost._typing import Array
 
@@ -38,6 +39,11 @@ def intervals_of(fitted: Fitted, X: Array, coverage: float, automatic: bool) -> 
 
 def class_sets_of(fitted: Fitted, X: Array, coverage: float, automatic: bool) -> np.ndarray:
     """Which classes (n, classes) cannot be excluded; the most probable one is always among them."""
+    if isinstance(fitted.targets, LabelTargets):
+        raise ValueError(
+            "predict_set gives sets of classes that exclude each other, and this model predicts "
+            "several labels per row: use predict_proba(X), the probability of each of them."
+        )
     calibration = calibration_of(fitted, automatic, "predict_set")
     sets = []
     for raw, probabilities in members(fitted, X):

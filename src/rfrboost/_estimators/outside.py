@@ -113,7 +113,7 @@ def set_classes(request: Request, chunks: Chunks, source: ClassBlockArrays) -> C
     """Turn the numbers of labels, as they turned up in the blocks, into columns by class."""
     classes, places = source.classes()
     targets = checked_classes(request, classes)
-    k = 1 if len(classes) == 2 else len(classes)
+    k = targets.n_outputs
     chunks.set("y", sorted_classes, places, len(classes))
     chunks.facts = replace(chunks.facts, y_low=np.zeros(k), y_high=np.ones(k))
     return targets

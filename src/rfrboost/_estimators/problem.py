@@ -39,16 +39,21 @@ from rfrboost._estimators.fitted import (
     as_frame,
     check_columns,
     class_columns,
-    class_weighted,
     is_table,
-    several_labels,
     unreadable,
 )
 from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
+from rfrboost._estimators.labels import ABSENT_PRESENT, LabelTargets, class_weighted, labels_to_fit
 from rfrboost._estimators.options.progress import Progress
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
-from rfrboost._model.losses import BinaryLogLoss, SoftmaxLogLoss, fitted_loss, named_loss
+from rfrboost._model.losses import (
+    BinaryLogLoss,
+    LabelsLogLoss,
+    SoftmaxLogLoss,
+    fitted_loss,
+    named_loss,
+)
 from rfrboost._model.network import Network
 from rfrboost._numerics.arrays import coarse, frozen
 from rfrboost._numerics.sizes import Sizes
@@ -165,7 +170,7 @@ def problem_of_arrays(
     one_axis = y.ndim == 1
     classes: np.ndarray | None = None
     if request.task == "classification":
-        classes, y = np.unique(y, return_inverse=True)
+        classes, y = np.unique(y, return_inverse=True) if one_axis else (ABSENT_PRESENT, y)
     problem, Y = problem_of_rows(request, inputs, X, y, w, classes, one_axis, automatic)
     validation = None
     if has_validation:
@@ -173,7 +178,7 @@ def problem_of_arrays(
         knowing = copy(request.estimator)
         knowing._fitted = Unfitted(inputs)
         X_val = inputs.read(knowing, X_val)
-        validation = (X_val, problem.targets.encode_validation(y_val, Y.shape[1]))
+        validation = (X_val, problem.targets.encode_validation(y_val, Y))
     splits = None if splits is None else splits.at(present)
     return replace(problem, arrays=Arrays(X, Y, w, present, validation, splits))
 
@@ -190,17 +195,16 @@ def problem_of_rows(
 ) -> tuple[Problem, Array]:
     """The problem of rows that are numbers, and their targets (n, k) in the units of the fit.
 
-    With ``classes``, y (n,) are their places among these; otherwise numbers (n,) or (n, k), which
-    had ``one_axis`` or two. ``automatic`` says that an ensemble is fitted.
+    With ``classes``, y (n,) are their places among these, or (n, L) those of several labels;
+    otherwise numbers (n,) or (n, k), which had ``one_axis`` or two. ``automatic`` says that an
+    ensemble is fitted.
     """
     parameters = request.parameters
     if classes is not None:
-        targets: Targets = checked_classes(request, classes)
-        loss = log_loss(len(classes))
-        Y = class_columns(y, len(classes))
+        of_classes, loss, Y = class_problem(request, classes, y)
         chunks = InMemory(X, Y, w, parameters.parts, request.sizes)
         resumed = resumed_network(request, X.shape[1], Y.shape[1], classes)
-        return Problem(chunks, loss, targets, inputs, resumed), Y
+        return Problem(chunks, loss, of_classes, inputs, resumed), Y
     Y = np.asarray(y, dtype=float).reshape(len(y), -1)
     named = named_loss(parameters.loss, parameters.quantile)
     check_targets(Y, named)
@@ -214,6 +218,19 @@ def problem_of_rows(
     loss = fitted_loss(parameters.loss, parameters.quantile, rounding, scale.scale, *seen)
     targets = number_targets(request, chunks.facts, scale, loss, one_axis)
     return Problem(chunks, loss, targets, inputs, resumed), Y
+
+
+def class_problem(
+    request: Request, classes: np.ndarray, y: np.ndarray
+) -> tuple[ClassTargets, Loss, Array]:
+    """Codec, loss and targets (n, k) of labels, given by their places among the classes.
+
+    y is (n,) for one label per row, (n, L) for several.
+    """
+    if y.ndim == 2:
+        return LabelTargets(classes, y.shape[1]), LabelsLogLoss(), y
+    k = len(classes)
+    return checked_classes(request, classes), log_loss(k), class_columns(y, k)
 
 
 def number_targets(
@@ -236,12 +253,14 @@ def read(
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     X = as_frame(X)
-    if not numbers and len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
-        raise several_labels(type(request.estimator).__name__, y.shape[1])
+    several = not numbers and n_columns_of(y) > 1
+    if several:
+        y = labels_to_fit(y, request.parameters.class_weight)
+    two_axes = numbers or several
     names = _get_feature_names(X)
     try:
         if prepares and is_table(X):
-            y = _check_y(y, multi_output=numbers, y_numeric=numbers, estimator=request.estimator)
+            y = _check_y(y, multi_output=two_axes, y_numeric=numbers, estimator=request.estimator)
             check_consistent_length(X, y)
         else:
             X, y = check_X_y(
@@ -250,7 +269,7 @@ def read(
                 dtype=DTYPES,
                 accept_sparse=prepares,
                 ensure_all_finite=not prepares,
-                multi_output=numbers,
+                multi_output=two_axes,
                 y_numeric=numbers,
                 estimator=request.estimator,
             )
@@ -262,7 +281,7 @@ def read(
     if y.dtype.kind == "M":
         raise ValueError(DATES_IN_Y)
     w = checked_weights(sample_weight, y)
-    if not numbers:
+    if not two_axes:
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         if request.parameters.class_weight is not None:
@@ -283,6 +302,15 @@ def read(
         most_rows = request.sizes.sampled_rows
         encoder, X = fit_encoder(X, y, w, request.task, rng, parts, categorical, most_rows)
     return Inputs(n_columns, names, encoder), X, y, w, splits, seen
+
+
+def n_columns_of(y: Any) -> int:
+    """How many columns y has; 1 if it has one axis, or rows of different lengths."""
+    try:
+        shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    except ValueError:
+        return 1
+    return int(shape[1]) if len(shape) == 2 else 1
 
 
 def checked_weights(sample_weight: Any, X: Any) -> Array | None:
@@ -445,8 +473,8 @@ def resumed_network(
             "y has another number of outputs or classes than in the last fit, so warm_start cannot "
             "add layers to it. Set warm_start=False to start afresh."
         )
-    known = former.targets
-    if isinstance(known, ClassTargets) and not np.array_equal(np.asarray(classes), known.classes):
+    known = former.targets.classes if isinstance(former.targets, ClassTargets) else None
+    if not np.array_equal(np.asarray(classes), np.asarray(known)):
         raise ValueError(
             "y holds other classes than in the last fit, so warm_start cannot add layers to it. "
             "Set warm_start=False to start afresh."

@@ -103,8 +103,8 @@ class RFNNClassifier(NetworkClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray
-        The class labels, sorted.
+    classes_ : ndarray of shape (n_classes,) or (n_labels, 2)
+        The class labels, sorted; of several labels per row, 0 and 1 for each of them.
     network_ : Network
         The fitted model: frozen arrays.
     """

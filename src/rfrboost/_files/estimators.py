@@ -21,6 +21,7 @@ from rfrboost._estimators.fitted import (
     NumberTargets,
     Targets,
 )
+from rfrboost._estimators.labels import ABSENT_PRESENT, LabelTargets
 from rfrboost._files.network import (
     CALIBRATION,
     FEATURE_MAP,
@@ -47,6 +48,8 @@ from rfrboost._files.schema import (
     is_number,
 )
 from rfrboost._files.tables import ENCODER
+from rfrboost._model.losses import LabelsLogLoss, Loss
+from rfrboost._model.network import Network
 
 #: NumPy's types of labels, each with the Python types that its values have
 LABEL_TYPES: dict[str, tuple[type, ...]] = {
@@ -308,7 +311,7 @@ def read_model(state: State, task: str, automatic: bool) -> Fitted:
             values["target_scale"], values["y_is_1d"], values["prediction_bounds"]
         )
     else:
-        targets = ClassTargets(values["classes"])
+        targets = read_classes(values["classes"], values["loss"], values["network"])
     fitted = Fitted(
         network=values["network"],
         loss=values["loss"],
@@ -325,6 +328,20 @@ def read_model(state: State, task: str, automatic: bool) -> Fitted:
     return fitted
 
 
+def read_classes(classes: np.ndarray, loss: Loss, network: Network) -> ClassTargets:
+    """The codec of these classes; the loss says whether a row has several labels."""
+    if not isinstance(loss, LabelsLogLoss):
+        return ClassTargets(classes)
+    if not np.array_equal(classes, ABSENT_PRESENT):
+        raise ModelFileError("its labels should be 0 and 1")
+    return LabelTargets(ABSENT_PRESENT, n_outputs(network))
+
+
+def n_outputs(network: Network) -> int:
+    """The number of raw predictions per row; 0 if there is no head."""
+    return network.heads[-1].matrix.shape[1] if network.heads else 0
+
+
 def read_compression(values: dict[str, Any] | None) -> Compression | None:
     """What a file says about the compression of its model, if it was compressed."""
     return None if values is None else Compression(**values)
@@ -334,11 +351,11 @@ def model_fits(fitted: Fitted, automatic: bool) -> bool:
     """Whether the parts of a model have the sizes that they need beside each other."""
     targets = fitted.targets
     if isinstance(targets, ClassTargets):
-        outputs = scores = 1 if targets.one_output else len(targets.classes)
+        outputs = targets.n_outputs
         scores = 1
         known = LOG_LOSS.fits(fitted.loss, outputs)
     else:
-        outputs = scores = fitted.network.heads[-1].matrix.shape[1] if fitted.network.heads else 0
+        outputs = scores = n_outputs(fitted.network)
         known = (
             outputs > 0
             and REGRESSION_LOSS.fits(fitted.loss, outputs)

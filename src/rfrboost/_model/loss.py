@@ -35,6 +35,9 @@ class Loss(ABC):
     starts_at_mean: bool = False
     #: whether the least squares fit of y is the best raw prediction, up to a scale and a shift
     least_squares: bool = False
+    #: whether each output of an ensemble has step lengths and weights of families of its own; the
+    #: loss must then be a sum over outputs, whose terms may differ much in scale
+    separate_outputs: bool = False
     #: whether the outputs are quantile levels of one target
     several_levels: bool = False
     #: boosting stops when the held-out loss is below this share of a constant prediction's loss
@@ -104,7 +107,7 @@ class Loss(ABC):
 
 
 #: how raw predictions become predictions; NumPy, ONNX and PyTorch each implement every link once
-Link = Literal["identity", "exponential", "sigmoid", "softmax", "sorted"]
+Link = Literal["identity", "exponential", "sigmoid", "sigmoids", "softmax", "sorted"]
 
 
 def exponential(raw: Array) -> Array:
@@ -122,6 +125,7 @@ LINKS: dict[Link, Callable[[Array], Array]] = {
     "identity": lambda raw: raw,
     "exponential": exponential,
     "sigmoid": two_probabilities,
+    "sigmoids": expit,
     "softmax": lambda raw: softmax(raw, axis=1),
     "sorted": lambda raw: np.sort(raw, axis=1),
 }
@@ -149,7 +153,7 @@ class BuiltInLoss(Loss):
     #: its fields in model files
     stored: ClassVar[StoredFields] = {}
     #: its inverse link
-    link: Link = "identity"
+    link: ClassVar[Link] = "identity"
 
     @classmethod
     def named(cls, quantile: float | Array) -> "BuiltInLoss":

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 from scipy.special import expit, xlogy
 
-from rfrboost._model.loss import LARGEST_EXPONENT, BuiltInLoss, StoredFields
+from rfrboost._model.loss import LARGEST_EXPONENT, BuiltInLoss, Link, StoredFields
 from rfrboost._model.loss import Loss as Loss
 from rfrboost._numerics.arrays import frozen
 from rfrboost._typing import Array
@@ -317,7 +317,7 @@ class BinaryLogLoss(BuiltInLoss):
 
     tag = "BinaryLogLoss"
     for_classes = True
-    link = "sigmoid"
+    link: ClassVar[Link] = "sigmoid"
     starts_at_mean = True
     least_squares = True
     enough = 1e-2
@@ -347,6 +347,21 @@ class BinaryLogLoss(BuiltInLoss):
     def torch_value(self, torch: Any, raw: Any, y: Any) -> Any:
         functional = torch.nn.functional
         return functional.binary_cross_entropy_with_logits(raw, y, reduction="none")
+
+
+@dataclass(frozen=True)
+class LabelsLogLoss(BinaryLogLoss):
+    """The sum of the log losses of several labels, each of which a row has (1) or has not (0).
+
+    There is one logit for each label.
+    """
+
+    tag = "LabelsLogLoss"
+    link = "sigmoids"
+    separate_outputs = True
+
+    def accepts(self, n_outputs: int) -> bool:
+        return n_outputs > 1
 
 
 @dataclass(frozen=True)
@@ -449,5 +464,6 @@ BUILT_IN: tuple[type[BuiltInLoss], ...] = (
     Quantiles,
     Poisson,
     BinaryLogLoss,
+    LabelsLogLoss,
     SoftmaxLogLoss,
 )

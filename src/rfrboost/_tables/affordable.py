@@ -50,7 +50,8 @@ def affordable_part(
     share = affordable_share(X, y, w, task, deadline)
     if share >= 1:
         return X, y, w, seen
-    rows = sample_of(y if task == "classification" else np.zeros(len(y)), share)
+    has_classes = task == "classification" and y.ndim == 1
+    rows = sample_of(y if has_classes else np.zeros(len(y)), share)
     if len(rows) == len(y):
         return X, y, w, seen
     warn_of_sample(len(rows), len(y))

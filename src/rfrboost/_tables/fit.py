@@ -427,12 +427,15 @@ def encoding_targets(y: np.ndarray, task: str, w: Array | None) -> Targets:
     ranks of other rows by one place at most, which is all that these learn of it.) Outputs are
     divided by a power of two, so that their squares stay finite; the encodings are scaled
     afterwards. For classification they are indicators of the classes; of two classes one is enough.
+    Several labels per row, y (n, L), are indicators as they are.
     """
     if task == "regression":
         outputs = np.asarray(y, dtype=float).reshape(len(y), -1)
         small = np.ldexp(outputs, -np.frexp(np.abs(outputs).max(axis=0))[1])
         names = numbered(" target", small.shape[1]) + numbered(" target rank", small.shape[1])
         return Targets(np.column_stack([small, *(ranks(y, w) for y in small.T)]), names)
+    if y.ndim == 2:
+        return Targets(np.asarray(y, dtype=float), numbered(" target", y.shape[1]))
     classes, codes = np.unique(y, return_inverse=True)
     indicator = (codes[:, None] == np.arange(len(classes))).astype(float)
     values = indicator[:, 1:] if len(classes) == 2 else indicator

@@ -34,7 +34,7 @@ def n_usable(X: Any) -> int:
 def usable_columns(X: Any, y: np.ndarray, task: str) -> tuple[int, ...] | None:
     """The columns of X that a model uses, in rising order; None for all of them.
 
-    ``y`` are numbers (n,) or (n, k), or labels (n,) if the task is classification.
+    ``y`` are numbers (n,) or (n, k), or labels (n,) or (n, L) if the task is classification.
     """
     n, D = X.shape
     k = n_usable(X)
@@ -58,7 +58,7 @@ def column_scores(X: Any, y: np.ndarray, task: str) -> Array:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         # Columns that do not vary have no statistic.
         warnings.simplefilter("ignore")
-        if task == "classification":
+        if task == "classification" and y.ndim == 1:
             found = [f_classif(X, y)[0]]
         else:
             found = [f_regression(X, own)[0] for own in y.reshape(len(y), -1).T.astype(float)]

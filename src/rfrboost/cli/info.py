@@ -61,6 +61,8 @@ DEFAULTS = {
     "RFNNRegressor": SHALLOW,
     "RFNNClassifier": SHALLOW,
 }
+#: the tag of the loss of models for several labels per row
+LABELS_LOSS = "LabelsLogLoss"
 # Columns that are described one by one.
 MOST_COLUMNS = 100
 #: adjectives for what columns held in fit
@@ -102,7 +104,12 @@ def described(model: str) -> dict[str, str]:
         lines[f"  {printable(column['name'])}"] = described_column(column)
     if "classes" in fitted:
         labels = [str(label) for label in fitted["classes"]["values"]]
-        lines["classes"] = f"{len(labels):,}: {listed(labels, 20)}"
+        several = fitted["loss"]["kind"] == LABELS_LOSS
+        lines["classes"] = (
+            "several labels per row, each 0 or 1"
+            if several
+            else f"{len(labels):,}: {listed(labels, 20)}"
+        )
     changed = changed_parameters(found["estimator"], found["parameters"])
     lines["parameters"] = listed(changed, 40) if changed else "the defaults"
     lines["checksum"] = str(found["checksum"])

@@ -134,8 +134,14 @@ def answers(model: Any, proba: bool, interval: float | None) -> Answer:
 
 
 def classes(model: Any, frame: pd.DataFrame, proba: bool) -> Columns:
-    """The most probable class and, with ``proba``, the probability of every class."""
+    """The most probable class and, with ``proba``, the probability of every class.
+
+    Of a model for several labels per row, a column for each of them.
+    """
     probabilities = model.predict_proba(frame)
+    if np.ndim(model.classes_) == 2:
+        columns = {f"prediction_{k}": (p > 0.5).astype(int) for k, p in enumerate(probabilities.T)}
+        return columns | ({f"p_{k}": p for k, p in enumerate(probabilities.T)} if proba else {})
     chosen = model.classes_[probabilities.argmax(axis=1)]
     columns = {"prediction": chosen.astype(str) if chosen.dtype == object else chosen}
     if proba:

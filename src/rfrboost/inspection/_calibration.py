@@ -177,7 +177,8 @@ def plot_calibration(
     """Draw the reliability curve of a classifier, with counts and expected calibration error.
 
     With two classes the curve shows the probability of the second class. With more it shows the
-    probability of the predicted class against the share of predictions that are right.
+    probability of the predicted class against the share of predictions that are right. Of several
+    labels per row it shows the probabilities of all of them.
 
     Parameters
     ----------
@@ -200,6 +201,9 @@ def plot_calibration(
     y, p, rows = predictions(model, X, y, "predict_proba")
     if classes is None:
         raise TypeError(f"plot_calibration takes classifiers; {type(model).__name__} is not one.")
+    if np.ndim(classes) == 2:
+        curve = reliability(*events(y.ravel(), p.ravel(), classes[0]), n_bins)
+        return curve.plot("predicted probability of a label", "share of rows with it", rows, ax)
     curve = reliability(*events(y, p, classes), n_bins)
     if len(classes) == 2:
         event = f"“{text(classes[1])}”"

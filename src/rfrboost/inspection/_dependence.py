@@ -135,6 +135,9 @@ def drawn_output(model: Any, table: Any) -> tuple[str, int]:
     if not is_classifier(model):
         return "prediction", 0
     mean = outputs(model, table).mean(axis=0)
+    if np.ndim(model.classes_) == 2:
+        k = int(np.argmax(mean))
+        return f"probability of label {k}", k
     k = 1 if len(mean) == 2 else int(np.argmax(mean))
     return f"probability of “{text(model.classes_[k])}”", k
 

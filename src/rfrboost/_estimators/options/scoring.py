@@ -39,7 +39,11 @@ class KnownClasses(ClassifierMixin, BaseEstimator):
 
     probabilities: Array
     logits: Array
-    classes_: np.ndarray
+    targets: ClassTargets
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return self.targets.listed
 
     def predict_proba(self, X: Array) -> Array:
         probabilities: Array = self.probabilities[X[:, 0]]
@@ -50,8 +54,7 @@ class KnownClasses(ClassifierMixin, BaseEstimator):
         return logits
 
     def predict(self, X: Array) -> np.ndarray:
-        labels: np.ndarray = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-        return labels
+        return self.targets.labels(self.predict_proba(X))
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -67,7 +70,7 @@ def score_for(
     take an estimator, X and y, are not.
     """
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
-    y = as_handed_in(targets, Y)
+    y = targets.as_handed_in(Y)
     weighted = w is not None and isinstance(scorer, _BaseScorer)
 
     def score(raw: Array, rows: Indices) -> float:
@@ -89,19 +92,9 @@ def score_for(
     return score
 
 
-def as_handed_in(targets: Targets, Y: Array) -> np.ndarray:
-    """Targets (n, k) in the units of the fit as labels, or as numbers in the units of y."""
-    if isinstance(targets, ClassTargets):
-        codes = Y[:, 0].astype(np.intp) if targets.one_output else np.argmax(Y, axis=1)
-        labels: np.ndarray = targets.classes[codes]
-        return labels
-    y = targets.scale.grow(Y)
-    return y[:, 0] if targets.one_output else y
-
-
 def stand_in(loss: Loss, targets: Targets, raw: Array) -> KnownNumbers | KnownClasses:
     """An estimator that predicts what raw predictions (m, d) say."""
     predictions = targets.predictions(loss, raw)
     if isinstance(targets, ClassTargets):
-        return KnownClasses(predictions, raw[:, 0] if targets.one_output else raw, targets.classes)
+        return KnownClasses(predictions, raw[:, 0] if targets.one_output else raw, targets)
     return KnownNumbers(predictions)

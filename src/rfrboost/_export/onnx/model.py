@@ -6,6 +6,7 @@ import numpy as np
 from onnx import ModelProto
 
 from rfrboost._estimators.fitted import ClassTargets, Fitted, NumberTargets
+from rfrboost._estimators.labels import LabelTargets
 from rfrboost._export.onnx.columns import Columns, encoded
 from rfrboost._export.onnx.graph import DOUBLE, LONG, TEXT, Graph, Value, row
 from rfrboost._export.onnx.inputs import inputs_of
@@ -41,7 +42,9 @@ def onnx_model(fitted: Fitted, name: str, dtype: np.dtype) -> ModelProto:
     encoder = fitted.inputs.encoder
     X = columns.numbers(inputs.numbers) if encoder is None else encoded(graph, encoder, columns)
     predicted = linked(graph, fitted.loss, raw(graph, fitted.network, X))
-    if isinstance(fitted.targets, ClassTargets):
+    if isinstance(fitted.targets, LabelTargets):
+        write_labels(graph, predicted, fitted.n_outputs, dtype)
+    elif isinstance(fitted.targets, ClassTargets):
         write_classes(graph, fitted.targets.classes, predicted, dtype)
     else:
         written = dtype if single_suffices(fitted) else DOUBLE
@@ -75,6 +78,7 @@ LINKS: dict[Link, Callable[[Graph, Value], Value]] = {
     "identity": lambda graph, value: value,
     "exponential": exponential,
     "sigmoid": two_probabilities,
+    "sigmoids": lambda graph, value: graph.op("Sigmoid", value),
     "softmax": lambda graph, value: graph.op("Softmax", value, attributes={"axis": 1}),
     "sorted": lambda graph, value: graph.sorted_rows(value),
 }
@@ -112,6 +116,13 @@ def write_classes(graph: Graph, classes: np.ndarray, predicted: Value, dtype: np
     labels = graph.constant(label_array(classes))
     graph.output(graph.op("Gather", labels, code, attributes={"axis": 0}), "label", None)
     graph.output(graph.cast(predicted, dtype), "probabilities", len(classes))
+
+
+def write_labels(graph: Graph, predicted: Value, n_labels: int, dtype: np.dtype) -> None:
+    """``label`` (n, n_labels), 0 or 1 for each of several labels, and their ``probabilities``."""
+    present = graph.op("Greater", predicted, row(0.5), dtype=np.dtype(np.bool_))
+    graph.output(graph.cast(present, LONG), "label", n_labels)
+    graph.output(graph.cast(predicted, dtype), "probabilities", n_labels)
 
 
 def label_array(classes: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ LINKS: dict[Link, Callable[[Tensor], Tensor]] = {
     "identity": lambda raw: raw,
     "exponential": lambda raw: torch.exp(raw.clamp(max=LARGEST_EXPONENT)),
     "sigmoid": two_probabilities,
+    "sigmoids": torch.sigmoid,
     "softmax": lambda raw: torch.softmax(raw, dim=1),
     "sorted": lambda raw: raw.sort(dim=1).values,
 }

@@ -13,7 +13,7 @@ Shapes: m members, T trees for each of them, d outputs; rows are (x, 1), of shap
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -65,12 +65,12 @@ class Forest:
     values: Array
 
     # What every feature map states (see FeatureMap); sums are always in double precision.
+    width: int = field(init=False, repr=False, compare=False)
     bound: ClassVar[float] = np.inf
     dtype: ClassVar[np.dtype] = np.dtype(np.float64)
 
-    @property
-    def width(self) -> int:
-        return int(len(self.roots) * self.values.shape[1])
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", int(len(self.roots) * self.values.shape[1]))
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "Forest":
         return self
@@ -107,8 +107,7 @@ class Forest:
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle holds: the trees alone, without what is kept for predicting."""
-        names = ("columns", "thresholds", "children", "roots", "values")
-        return {name: self.__dict__[name] for name in names}
+        return {own.name: self.__dict__[own.name] for own in fields(self)}
 
     def __call__(self, rows: Array, out: Array) -> None:
         members, d = len(self.roots), self.values.shape[1]
@@ -281,6 +280,43 @@ def in_single(x: Array) -> Array:
     """Rows in single precision; numbers that are too large become infinite, and stay as large."""
     with np.errstate(over="ignore"):
         return x.astype(np.float32)
+
+
+def of_grown(tree: Any, values: Array) -> Forest:
+    """A tree of scikit-learn's (its attribute ``tree_``) as a forest of one member and one tree.
+
+    Its questions come first, parents before children, then its leaves. ``values`` (nodes, d) are
+    those of all nodes; only those of leaves are kept.
+    """
+    order = [np.zeros(1, np.intp)]
+    left, right = tree.children_left, tree.children_right
+    while len(order[-1]):
+        parents = order[-1][left[order[-1]] >= 0]
+        order.append(np.stack([left[parents], right[parents]], axis=1).ravel())
+    nodes = np.concatenate(order)
+    is_leaf = left[nodes] < 0
+    questions = nodes[~is_leaf]
+    leaves = nodes[is_leaf]
+    number = np.empty(len(nodes), np.intp)
+    number[np.concatenate([questions, leaves])] = np.arange(len(nodes))
+    children = np.stack([number[left[questions]], number[right[questions]]], axis=1)
+    return Forest(
+        whole(tree.feature[questions]),
+        frozen(rounded_down(tree.threshold[questions])),
+        whole(children),
+        whole(np.zeros((1, 1), np.intp)),
+        frozen(values[leaves].astype(np.float32)),
+    )
+
+
+def rounded_down(thresholds: Array) -> Array:
+    """The largest numbers in single precision that are not above these.
+
+    A number in single precision is above both or above neither.
+    """
+    near = thresholds.astype(np.float32)
+    below: Array = np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+    return below
 
 
 def as_one_member(forests: list[Forest]) -> Forest:

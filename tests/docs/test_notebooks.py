@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "notebooks"
-NAMES = ["first_model", "imbalanced", "moving"]
+NAMES = ["first_model", "imbalanced", "forecasting", "explaining", "moving"]
 #: processor seconds of a run: about 40 on an idle machine, with room for slower ones
 MOST_SECONDS = 240
 #: seconds of the clock until a kernel that does not start, or a cell that does not end, has failed
@@ -42,6 +42,30 @@ CLAIMS = {
         assert costs["plain, 1/21"] < 0.75 * costs["plain, one half"]
         assert costs["balanced, one half"] < 0.75 * costs["plain, one half"]
         assert errors["plain"] < 0.02 < 0.05 < errors["balanced"]
+    """,
+    "forecasting": """
+        promised, kept = folds["out-of-fold R²"], folds["R² of new days"]
+        assert promised["shuffled folds"] > promised["splits by time"] + 0.02
+        assert promised["shuffled folds"] > kept["shuffled folds"] + 0.02
+        share = folds["covered by 90 % intervals"]
+        assert share["shuffled folds"] + 0.1 < share["splits by time"]
+        assert folds["mean width"]["splits by time"] > 1.5 * folds["mean width"]["shuffled folds"]
+        naive = errors["mean absolute error"]["same weekday, 4 weeks ago"]
+        assert errors["mean absolute error"]["rfrboost, splits by time"] < naive
+        assert [warning.category for warning in caught] == [UnseenValuesWarning]
+        assert min(trend_errors, key=trend_errors.get) == "ridge regression"
+        assert max(trend_errors, key=trend_errors.get) == "boosted trees"
+    """,
+    "explaining": """
+        shares = importances(model)
+        assert max(shares, key=shares.get) == "area"
+        assert shares["door"] < 0.01
+        assert both.rank().corr().loc["share", "permutation"] > 0.8
+        strongest = {frozenset(pair) for pair in list(pairs)[:2]}
+        assert strongest == {frozenset({"floor", "lift"}), frozenset({"area", "quarter"})}
+        assert abs(found.base + parts.sum() - prediction) < 1e-6
+        assert slopes["yes"] > 10 > 0 > slopes["no"]
+        assert "<script src" not in text
     """,
     "moving": """
         assert list(model.classes_)[0] == "cancelled"

@@ -20,10 +20,13 @@ from rfrboost import RowBlocks
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 
-# Rows that scores are computed from, beyond those of training; more where a class is rare, so that
-# some of these rows have it.
-TEST_ROWS = 2000
+# Rows that scores are computed from, beyond those of training, so that an accuracy is known to half
+# a hundredth; fewer where rows are wide; more where a class is rare, so that some rows have it.
+TEST_ROWS = 10_000
+FEW_TEST_ROWS = 2000
 MANY_TEST_ROWS = 200_000
+# Columns of wide rows.
+WIDE = 3000
 # Rows of a block.
 BLOCK_ROWS = 20_000
 
@@ -141,7 +144,9 @@ def many_levels(n: int, rng: Generator, levels: int = 100_000) -> tuple[pd.DataF
 def plain(rows: int, columns: int, task: str, limit: float) -> LimitCase:
     """A table of normal columns."""
     name = f"{rows:,} × {columns:,}"
-    return LimitCase(name, rows, columns, task, limit, partial(numbers, columns, task))
+    test_rows = TEST_ROWS if columns < WIDE else FEW_TEST_ROWS
+    make = partial(numbers, columns, task)
+    return LimitCase(name, rows, columns, task, limit, make, test_rows=test_rows)
 
 
 SHAPES = [(n, D) for D in (20, 500) for n in (20_000, 100_000, 200_000)]

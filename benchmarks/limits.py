@@ -112,9 +112,10 @@ def page(table: str, rows: pd.DataFrame) -> str:
             "seconds of `fit` by the clock, *processor* those of its threads together: on an idle "
             "machine the first are at most the second, elsewhere they may be more. *Peak* is the "
             "memory that `fit` takes beyond the "
-            "data, also as a multiple of them. Scores are those of 2,000 new rows (200,000 where a "
-            "class is rare), beside a linear model whose penalty was chosen on held-out rows, and "
-            "a constant. *Sample* says that the limit was too short for all rows.",
+            "data, also as a multiple of them. Scores are those of 10,000 new rows (2,000 of 3,000 "
+            "columns and more, 200,000 where a class is rare), beside a linear model whose penalty "
+            "was chosen on held-out rows, and a constant. *Sample* says that the limit was too "
+            "short for all rows.",
             "",
             f"| {heads.replace('|', ' | ')} |",
             "|---" * len(heads.split("|")) + "|",

@@ -43,12 +43,17 @@ def add_common(parser: argparse.ArgumentParser, models: list[str], out: str) -> 
     """``--models --out --jobs``."""
     add_models(parser, models, unnamed="all")
     add_out(parser, out)
+    add_jobs(parser, os.cpu_count() or 1, unnamed="the number of cores")
+
+
+def add_jobs(parser: argparse.ArgumentParser, default: int, unnamed: str = "%(default)s") -> None:
+    """``--jobs``; ``unnamed`` is the default as the help prints it."""
     parser.add_argument(
         "--jobs",
         type=at_least(1, "--jobs"),
         metavar="N",
-        default=os.cpu_count() or 1,
-        help="processes, each with one thread (default: the number of cores)",
+        default=default,
+        help=f"processes, each with one thread (default: {unnamed})",
     )
 
 

@@ -16,13 +16,13 @@ import pandas as pd
 from experiments.commands.arguments import (
     add_data,
     add_folds,
+    add_jobs,
     add_models,
     add_out,
     add_tables,
-    at_least,
 )
 from experiments.data.protocols import load_rows
-from experiments.data.tables import Table, find_data_folder, known_table, select_tables
+from experiments.data.tables import Table, find_data_folder, select_tables
 from experiments.models.scoring import Scores, fit_and_score, log_loss
 from experiments.models.spaces import check_libraries
 from experiments.models.untuned import (
@@ -33,10 +33,9 @@ from experiments.models.untuned import (
     select_untuned,
     untuned_label,
 )
-from experiments.reports.markdown import failure_list, markdown_table
-from experiments.runs.files import write_report, write_table
-from experiments.runs.jobs import Job, Result, provenances
-from experiments.runs.pool import run_jobs
+from experiments.reports.markdown import failed_section, markdown_table
+from experiments.runs.jobs import Job, Result
+from experiments.runs.measured import good_rows, measure
 
 NAME = "calibration"
 SUMMARY = "expected calibration error of predicted probabilities, beside CatBoost's"
@@ -63,13 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_out(parser, "experiments-output/calibration")
     add_data(parser)
     add_folds(parser)
-    parser.add_argument(
-        "--jobs",
-        type=at_least(1, "--jobs"),
-        metavar="N",
-        default=1,
-        help="processes, each with one thread (default: %(default)s)",
-    )
+    add_jobs(parser, 1)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,12 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     tables = [t for t in select_tables(data, arguments.tables) if t.task == TASK]
     jobs = plan(tables, arguments.folds, models)
     work = functools.partial(fit_and_measure, data=data)
-    results = run_jobs(jobs, work, arguments.out, arguments.jobs, mix_commits=arguments.mix_commits)
-    rows = fold_rows(results)
-    write_table(arguments.out / "calibration.csv", rows, provenances(results))
-    text = report(rows, results)
-    print(write_report(arguments.out / "calibration.md", text, provenances(results)))
-    return 1 if any(result.error is not None for result in results) else 0
+    return measure(NAME, jobs, work, arguments, fold_rows, report)
 
 
 def plan(tables: list[Table], folds: list[int], models: list[UntunedModel]) -> list[Job]:
@@ -119,28 +107,23 @@ def fit_and_measure(job: Job, data: Path) -> Scores:
 
 def fold_rows(results: list[Result]) -> pd.DataFrame:
     """One row per table, fold and model."""
-    rows = []
-    for result in results:
-        if result.scores is None:
-            continue
-        table = known_table(int(result.job.dataset))
-        found = result.scores.details
-        rows.append(
-            {"dataset": table.id, "name": table.name, "model": result.job.model}
-            | {"fold": result.job.fold, "rows": found["rows"]}
-            | {ERROR: found[ERROR], LOG_LOSS: found[LOG_LOSS]}
-            | {ACCURACY: result.scores.test_score, "fit_seconds": result.scores.fit_seconds}
-            | {"commit": result.provenance.code}
-        )
-    return pd.DataFrame(rows)
+
+    def measured(table: Table, result: Result) -> dict[str, object]:
+        scores = result.scores
+        return {
+            "model": result.job.model,
+            "fold": result.job.fold,
+            **{name: scores.details[name] for name in ("rows", ERROR, LOG_LOSS)},
+            ACCURACY: scores.test_score,
+            "fit_seconds": scores.fit_seconds,
+        }
+
+    return good_rows(results, measured)
 
 
 def report(rows: pd.DataFrame, results: list[Result]) -> str:
     """Means over tables that all models were fitted on, then the tables."""
-    sections = [HEADER]
-    failures = [result for result in results if result.error is not None]
-    if failures:
-        sections.append(f"## Failed: {len(failures)} fits\n\n{failure_list(failures)}")
+    sections = [HEADER, *failed_section(results)]
     if len(rows):
         errors = by_table(rows, ERROR)
         sections.append(markdown_table(summary_rows(rows)))

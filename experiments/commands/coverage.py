@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.commands.arguments import add_data, add_out, add_tables, at_least, fold_numbers
+from experiments.commands.arguments import add_data, add_jobs, add_out, add_tables, fold_numbers
 from experiments.data.protocols import Fold, load_rows
 from experiments.data.shifted import ORDERED, SHIFTS, Shift, ShiftedRows, load_shift
 from experiments.data.tables import Table, find_data_folder, known_table, select_tables
 from experiments.models.recipes import Recipe, build
 from experiments.models.scoring import Scores, accuracy, rmse
 from experiments.reports.coverage import markdown_report, shifted_report, table_rows
-from experiments.runs.files import write_report, write_table
+from experiments.runs.files import write_report
 from experiments.runs.jobs import Job, provenances
+from experiments.runs.measured import measure
 from experiments.runs.pool import run_jobs
 
 NAME = "coverage"
@@ -57,13 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[0],
         help="which of the folds 0-4 to fit (default: the first)",
     )
-    parser.add_argument(
-        "--jobs",
-        type=at_least(1, "--jobs"),
-        metavar="N",
-        default=1,
-        help="processes, each with one thread (default: %(default)s)",
-    )
+    add_jobs(parser, 1)
     parser.add_argument(
         "--shifted",
         action="store_true",
@@ -78,13 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
         return run_shifted(arguments, data)
     jobs = plan(select_tables(data, arguments.tables), arguments.folds)
     work = functools.partial(fit_and_count, data=data)
-    results = run_jobs(jobs, work, arguments.out, arguments.jobs, mix_commits=arguments.mix_commits)
-    rows = table_rows(results)
-    text = markdown_report(rows, results, COVERAGE, LEVELS)
-    write_table(arguments.out / "coverage.csv", rows, provenances(results))
-    report = write_report(arguments.out / "coverage.md", text, provenances(results))
-    print(report)
-    return 1 if any(result.error is not None for result in results) else 0
+    report = functools.partial(markdown_report, coverage=COVERAGE, levels=LEVELS)
+    return measure(NAME, jobs, work, arguments, table_rows, report)
 
 
 def run_shifted(arguments: argparse.Namespace, data: Path) -> int:

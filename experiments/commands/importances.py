@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from experiments.commands.arguments import add_data, add_out, add_tables, at_least
+from experiments.commands.arguments import add_data, add_jobs, add_out, add_tables
 from experiments.data.protocols import Fold, Rows, kept_rows, label_codes
 from experiments.data.tables import (
     LABEL,
@@ -29,10 +29,9 @@ from experiments.data.tables import (
 )
 from experiments.models.recipes import Recipe, build
 from experiments.models.scoring import METRICS, Scores, log_loss
-from experiments.reports.markdown import failure_list, markdown_table
-from experiments.runs.files import write_report, write_table
-from experiments.runs.jobs import Job, Result, provenances
-from experiments.runs.pool import run_jobs
+from experiments.reports.markdown import failed_section, markdown_table
+from experiments.runs.jobs import Job, Result
+from experiments.runs.measured import good_rows, measure
 
 NAME = "importances"
 SUMMARY = "importances against permutation importance on test rows, and between seeds"
@@ -65,13 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_tables(parser)
     add_out(parser, "experiments-output/importances")
     add_data(parser)
-    parser.add_argument(
-        "--jobs",
-        type=at_least(1, "--jobs"),
-        metavar="N",
-        default=1,
-        help="processes, each with one thread (default: %(default)s)",
-    )
+    add_jobs(parser, 1)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,12 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         for table in select_tables(data, arguments.tables)
     ]
     work = functools.partial(fit_and_compare, data=data)
-    results = run_jobs(jobs, work, arguments.out, arguments.jobs, mix_commits=arguments.mix_commits)
-    rows = table_rows(results)
-    write_table(arguments.out / "importances.csv", rows, provenances(results))
-    text = report(rows, results)
-    print(write_report(arguments.out / "importances.md", text, provenances(results)))
-    return 1 if any(result.error is not None for result in results) else 0
+    return measure(NAME, jobs, work, arguments, table_rows, report)
 
 
 def raw_rows(table: Table, data: Path) -> Rows:
@@ -179,28 +167,23 @@ def rank_correlation(a: NDArray, b: NDArray) -> float:
 
 def table_rows(results: list[Result]) -> pd.DataFrame:
     """One row per table: its correlations, scores and seconds."""
-    rows = []
-    for result in results:
-        if result.scores is None:
-            continue
-        table = known_table(int(result.job.dataset))
-        found = result.scores.details
-        rows.append(
-            {"dataset": table.id, "name": table.name, "task": table.task}
-            | {name: found[name] for name in ("rows", "columns")}
-            | {name: found[key] for name, key in MEASURES.items()}
-            | {"test_score": result.scores.test_score, "fit_seconds": result.scores.fit_seconds}
-            | {"commit": result.provenance.code}
-        )
-    return pd.DataFrame(rows)
+
+    def measured(table: Table, result: Result) -> dict[str, object]:
+        scores = result.scores
+        return {
+            "task": table.task,
+            **{name: scores.details[name] for name in ("rows", "columns")},
+            **{name: scores.details[key] for name, key in MEASURES.items()},
+            "test_score": scores.test_score,
+            "fit_seconds": scores.fit_seconds,
+        }
+
+    return good_rows(results, measured)
 
 
 def report(rows: pd.DataFrame, results: list[Result]) -> str:
     """A summary, then the tables, least agreement first."""
-    sections = [HEADER]
-    failures = [result for result in results if result.error is not None]
-    if failures:
-        sections.append(f"## Failed: {len(failures)} tables\n\n{failure_list(failures)}")
+    sections = [HEADER, *failed_section(results)]
     if len(rows):
         sections.append(markdown_table(summary_rows(rows)))
         shown = rows.sort_values("permutation")[["dataset", "name", "rows", "columns", *MEASURES]]

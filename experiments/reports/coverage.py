@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.data.tables import known_table
-from experiments.reports.markdown import failure_list, markdown_table
+from experiments.reports.markdown import failed_section, markdown_table
 from experiments.runs.jobs import Result
 
 HEADER = """\
@@ -65,9 +65,7 @@ def markdown_report(
     folds = ", ".join(map(str, sorted({result.job.fold for result in results})))
     product = coverage * (1 - coverage)
     sections = [HEADER.format(percent=round(100 * coverage), product=product, folds=folds)]
-    failures = [result for result in results if result.error is not None]
-    if failures:
-        sections.append(f"## Failed: {len(failures)} fits, in no mean\n\n{failure_list(failures)}")
+    sections += failed_section(results)
     tables = by_table(rows) if len(rows) else rows
     if len(rows):
         sections.append(markdown_table(summary_rows(tables, coverage)))
@@ -101,9 +99,7 @@ def shifted_report(results: list[Result], coverage: float) -> str:
                 {"dataset": table.id, "name": table.name, "split": kind, "folds": folds} | own
             )
     sections = [SHIFTED_HEADER.format(percent=round(100 * coverage))]
-    failures = [result for result in results if result.error is not None]
-    if failures:
-        sections.append(f"## Failed: {len(failures)} fits, in no mean\n\n{failure_list(failures)}")
+    sections += failed_section(results)
     if rows:
         table = pd.DataFrame(rows)
         means = table.groupby("folds", sort=False)[["coverage", "oof_score", "r2"]].mean()

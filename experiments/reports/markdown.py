@@ -12,6 +12,14 @@ def failure_list(failures: list[Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def failed_section(results: list[Result]) -> list[str]:
+    """The section on jobs that failed, which are in no mean; none if all went well."""
+    failures = [result for result in results if result.error is not None]
+    if not failures:
+        return []
+    return [f"## Failed: {len(failures)} of {len(results)}, in no mean\n\n{failure_list(failures)}"]
+
+
 def markdown_table(frame: pd.DataFrame) -> str:
     """A frame as a Markdown table; floats have four decimals, NaN is a dash."""
     lines = [list(frame.columns), ["---"] * frame.shape[1]]

@@ -26,7 +26,7 @@ from rfrboost._model.losses import (
     SoftmaxLogLoss,
     SquaredError,
 )
-from rfrboost._model.network import centered, homogeneous
+from rfrboost._model.network import centered
 from rfrboost._model.samplers import SWIM, SparseSWIM
 from rfrboost._numerics.arrays import coarse
 
@@ -169,7 +169,7 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     out_of_fold = bags.out_of_fold(members_by_hand(families, v, b, bags.x))
     np.testing.assert_allclose(held_out_raw, out_of_fold, rtol=2e-3, atol=2e-3)
 
-    fit = fit_auto(homogeneous(X), y, None, None, None, plan, Seen())
+    fit = fit_auto(centered(X, np.zeros(X.shape[1])), y, None, None, None, plan, Seen())
     np.testing.assert_array_equal(fit.network.raw(fresh), network.raw(fresh))
     in_order = np.full((80, len(b)), np.nan)
     in_order[np.argsort(bags.origin)[bags.held_out]] = held_out_raw

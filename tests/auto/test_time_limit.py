@@ -24,7 +24,7 @@ from rfrboost._auto.layer import (
 )
 from rfrboost._auto.linear import LEAST_ROWS, affordable, likeliest, linear_work
 from rfrboost._auto.members import boost_members
-from rfrboost._estimators.parameters import ENSEMBLE, Parameters, plan_for, resolved
+from rfrboost._estimators.parameters import Parameters, plan_for
 from rfrboost._model.losses import SquaredError
 from rfrboost._model.samplers import SparseSWIM
 from rfrboost._numerics.sizes import SIZES, Sizes
@@ -170,8 +170,7 @@ def test_no_layer_is_begun_that_would_end_after_the_deadline(monkeypatch):
 
 
 def plan_of(**parameters):
-    given = resolved(Parameters(**parameters), ENSEMBLE, "regression")
-    return plan_for(given, SquaredError(), 1.0, False, 300, 0, SIZES)
+    return plan_for(Parameters(**parameters), SquaredError(), 1.0, "regression", 300, 0, SIZES)
 
 
 # Weights

@@ -23,11 +23,9 @@ from rfrboost._auto.trees import (
     grow,
     grow_layer,
     node_values,
-    renumbered,
-    rounded_down,
 )
 from rfrboost._model.bumps import LARGEST_CENTRE, single
-from rfrboost._model.forest import Forest
+from rfrboost._model.forest import Forest, of_grown, rounded_down
 from rfrboost._model.losses import SquaredError
 
 
@@ -83,17 +81,26 @@ def test_rows_without_weight_do_not_count():
     np.testing.assert_array_equal(trees[0].threshold, trees[1].threshold)
 
 
-def test_rounding_does_not_decide_between_questions_that_part_rows_alike():
+@pytest.mark.parametrize("best", [False, True])
+def test_rounding_does_not_decide_between_questions_that_part_rows_alike(best):
     # Equal columns, and nodes of few rows: many questions have the same gain.
     X, y = steps()
     X = np.hstack([X, X]).round(1)
     noise = 1e-14 * default_rng(1).standard_normal(600)
     trees = [
-        grow(single(X), np.arange(600), (y + own)[:, None] / 3, np.ones(600), default_rng(0))
+        grow(single(X), np.arange(600), (y + own)[:, None] / 3, np.ones(600), default_rng(0), best)
         for own in (0.0, noise)
     ]
     np.testing.assert_array_equal(trees[0].feature, trees[1].feature)
     np.testing.assert_array_equal(trees[0].threshold, trees[1].threshold)
+
+
+def test_a_tree_of_best_thresholds_finds_a_sharp_one():
+    x = default_rng(0).uniform(size=(600, 1))
+    y = (x > 0.3).astype(float)
+    found = [grow(single(x), np.arange(600), y, np.ones(600), default_rng(0), b) for b in (0, 1)]
+    random, best = (abs(tree.threshold[0] - 0.3) for tree in found)
+    assert best < 0.01 < random
 
 
 def test_leaf_values_are_a_ridge_regression_on_leaf_indicators():
@@ -111,7 +118,7 @@ def test_a_renumbered_tree_gives_every_row_the_value_of_its_leaf():
     X, y = steps()
     tree = grow(single(X), np.arange(600), y[:, None], np.ones(600), default_rng(0))
     values = default_rng(1).standard_normal((tree.node_count, 3)).astype(np.float32)
-    own = renumbered(tree, values)
+    own = of_grown(tree, values)
     assert (own.children > np.arange(len(own.columns))[:, None]).all()
     found = features(own, np.hstack([X, np.ones((600, 1))]))
     np.testing.assert_array_equal(found, values[tree.apply(single(X))])

@@ -11,6 +11,7 @@ from experiments.commands.calibration import ERROR, LOG_LOSS
 from experiments.data.tables import known_table
 from experiments.models.scoring import Scores
 from experiments.models.untuned import select_untuned
+from experiments.runs import measured
 from experiments.runs.jobs import Job, Result, execute, read_result
 
 BALANCE = 11
@@ -41,6 +42,16 @@ def test_means_are_over_folds_and_then_over_the_tables_of_all_models():
     assert "diabetes" in text
 
 
+def test_a_fit_that_failed_is_named_in_the_report_and_in_no_row():
+    good = result(BALANCE, "rfrboost", 0, 0.1)
+    failed = Result(result(BALANCE, "catboost", 0, 0.3).job, None, "ValueError: too few rows")
+    rows = calibration.fold_rows([good, failed])
+    assert rows["model"].tolist() == ["rfrboost"]
+    text = calibration.report(rows, [good, failed])
+    assert "## Failed: 1 of 2" in text
+    assert "catboost fold 0: ValueError: too few rows" in text
+
+
 @pytest.fixture
 def classes(tmp_path):
     """A data folder with one table shaped as balance-scale, whose classes are drawn as it says."""
@@ -58,7 +69,7 @@ def test_the_command_fits_measures_writes_and_continues(classes, tmp_path, monke
     def in_this_process(jobs, work, out, n_processes, mix_commits):
         return [read_result(job, out) or execute(job, work, out) for job in jobs]
 
-    monkeypatch.setattr(calibration, "run_jobs", in_this_process)
+    monkeypatch.setattr(measured, "run_jobs", in_this_process)
     words = ["calibration", "--data", str(classes), "--out", str(tmp_path / "out")]
     words += ["--models", "rfrboost", "--folds", "0"]
     assert main(words) == 0

@@ -22,6 +22,7 @@ from experiments.reports.coverage import (
     summary_rows,
     table_rows,
 )
+from experiments.runs import measured
 from experiments.runs.jobs import Result, execute, read_result
 
 BALANCE = 11
@@ -127,7 +128,7 @@ def test_the_command_fits_counts_writes_and_continues(tmp_path, monkeypatch, cap
         fits.append(dataset)
         return SimpleNamespace(fold=lambda k: small_fold(known_table(dataset).task))
 
-    monkeypatch.setattr(coverage, "run_jobs", in_this_process)
+    monkeypatch.setattr(measured, "run_jobs", in_this_process)
     monkeypatch.setattr(coverage, "load_rows", rows_of)
     monkeypatch.setattr(coverage, "find_data_folder", lambda data: tmp_path)
     tables = [known_table(ENERGY), known_table(BALANCE)]

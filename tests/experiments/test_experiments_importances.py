@@ -9,6 +9,7 @@ from experiments.__main__ import main
 from experiments.commands import importances
 from experiments.data.tables import known_table
 from experiments.models.scoring import Scores
+from experiments.runs import measured
 from experiments.runs.jobs import Job, Result, execute, read_result
 
 BALANCE = 11
@@ -40,7 +41,7 @@ def test_the_command_fits_compares_writes_and_continues(made_up, tmp_path, monke
     def in_this_process(jobs, work, out, n_processes, mix_commits):
         return [read_result(job, out) or execute(job, work, out) for job in jobs]
 
-    monkeypatch.setattr(importances, "run_jobs", in_this_process)
+    monkeypatch.setattr(measured, "run_jobs", in_this_process)
     monkeypatch.setattr(importances, "REPEATS", 2)
     words = ["importances", "--data", str(made_up / "data"), "--out", str(tmp_path / "out")]
     assert main(words) == 0

@@ -1,6 +1,7 @@
 """Deep trees as a feature map: leaves by brute force and by scikit-learn, whatever the batch."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from small_forests import features, grown_by, some_forest, some_rows
 
 from rfrboost._model import forest as module
 from rfrboost._model.features import DifferentiableFeatures
-from rfrboost._model.forest import side_by_side
+from rfrboost._model.forest import as_one_member, side_by_side, whole
 
 
 def by_hand(forest, row):
@@ -62,6 +63,51 @@ def test_a_row_is_the_same_in_every_batch(monkeypatch):
         np.testing.assert_array_equal(features(forest, rows[i : i + 1])[0], together[i])
     monkeypatch.setattr(module, "FOLLOWED", 7)
     np.testing.assert_array_equal(features(forest, rows), together)
+
+
+def small_trees(members, count, columns, seed):
+    """Trees of at most 64 leaves, many thresholds of which are equal, and rows on and off them."""
+    rng = default_rng(seed)
+
+    def tree():
+        X, y = rng.standard_normal((300, columns)).round(1), rng.standard_normal((300, 2))
+        grown = ExtraTreeRegressor(max_leaf_nodes=64, random_state=int(rng.integers(99)))
+        return grown_by(grown.fit(X, y))
+
+    forest = side_by_side([as_one_member([tree() for _ in range(count)]) for _ in range(members)])
+    X = rng.standard_normal((module.MASKED_ROWS, columns)).round(1)
+    X[0, 0], X[1, 0] = np.inf, -np.inf
+    asked = forest.columns == columns - 1
+    X[2 : 2 + asked.sum(), -1] = forest.thresholds[asked][: len(X) - 2]
+    return forest, np.hstack([X, np.ones((len(X), 1))])
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    members=st.integers(1, 3),
+    count=st.integers(1, 40),
+    columns=st.integers(1, 7),
+    seed=st.integers(0, 99),
+)
+def test_masks_lead_to_the_leaves_that_questions_lead_to(members, count, columns, seed):
+    forest, rows = small_trees(members, count, columns, seed)
+    assert forest.masks is not None
+    one_by_one = [forest.leaf_numbers(row[None, :-1]) for row in rows]
+    np.testing.assert_array_equal(forest.leaf_numbers(rows[:, :-1]), np.vstack(one_by_one))
+    expected = np.array([by_hand(forest, row) for row in rows[:5]])
+    np.testing.assert_allclose(features(forest, rows)[:5], expected, rtol=0, atol=1e-12)
+
+
+def test_trees_that_masks_cannot_hold_are_followed_instead():
+    forest, rows = small_trees(1, 2, 3, 0)
+    X = default_rng(0).standard_normal((99, 3))
+    deep = grown_by(ExtraTreeRegressor(random_state=0).fit(X, X[:, 0]))
+    assert len(deep.values) > module.MASK_BITS
+    assert deep.masks is None
+    # Trees that share all their nodes, as a forged file may have.
+    shared = replace(forest, roots=whole(forest.roots[:, [0, 0]]))
+    assert shared.masks is None
+    np.testing.assert_array_equal(features(shared, rows), features(shared, rows[::-1])[::-1])
 
 
 def test_trees_of_one_leaf_are_constants():

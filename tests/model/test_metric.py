@@ -7,8 +7,8 @@ from numpy.random import default_rng
 from sklearn.preprocessing import SplineTransformer
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
-from rfrboost._model.metric import FLOOR, InMetric, learned_metric
-from rfrboost._model.samplers import SWIM
+from rfrboost._model.metric import FLOOR, learned_metric
+from rfrboost._model.samplers import SWIM, InMetric
 
 
 def test_features_in_a_metric_are_those_of_the_turned_rows():

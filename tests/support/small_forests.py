@@ -4,8 +4,7 @@ import numpy as np
 from numpy.random import default_rng
 from sklearn.tree import ExtraTreeRegressor
 
-from rfrboost._auto.trees import rounded_down
-from rfrboost._model.forest import Forest, as_one_member, side_by_side, whole
+from rfrboost._model.forest import Forest, as_one_member, rounded_down, side_by_side, whole
 
 
 def grown_by(tree):

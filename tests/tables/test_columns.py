@@ -11,9 +11,11 @@ from example_tables import NUMBERS, fitted
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rfrboost._numerics.threads import threads
 from rfrboost._tables.encoder import Scaling, squash
 from rfrboost._tables.fit import stack
 from rfrboost._tables.statistics import (
+    MANY_ENTRIES,
     fit_scale,
     indicator_scale,
     quantile,
@@ -36,6 +38,17 @@ def test_every_column_is_scaled_whatever_the_units_of_the_others(factor, shift):
     other_units = x.copy()
     other_units[:, 1] = factor * (x[:, 1] + shift)
     np.testing.assert_allclose(fitted(other_units, x[:, 0])[1], fitted(x, x[:, 0])[1], atol=1e-9)
+
+
+def test_threads_encode_as_one_does():
+    x = np.random.default_rng(0).normal(size=(MANY_ENTRIES // 32, 32))
+    x[:9, 3] = x[:9, 20] = np.nan
+    with threads(1):
+        alone = fitted(x, x[:, 0])[1]
+    with threads(3):
+        together = fitted(x, x[:, 0])[1]
+    assert alone.shape[1] == 33  # one indicator for both columns with missing values
+    np.testing.assert_array_equal(together, alone)
 
 
 def test_scaling_standardised_columns_again_changes_them_little():
@@ -102,8 +115,9 @@ def test_quantiles_of_weighted_values_are_those_of_repeated_ones(pairs, level):
     x, w = np.array(sorted(pairs)).T
     repeated = np.repeat(x, w.astype(int))
     expected = np.quantile(repeated, level, method="averaged_inverted_cdf")
-    assert sum(quantile(x, w, level)) / 2 == pytest.approx(expected, rel=1e-12)
-    assert quantile(repeated, np.ones(len(repeated)), level) == quantile(x, w, level)
+    found = quantile(x, np.cumsum(w), level)
+    assert sum(found) / 2 == pytest.approx(expected, rel=1e-12)
+    assert quantile(repeated, np.arange(len(repeated)) + 1.0, level) == found
 
 
 @pytest.mark.parametrize("ones", [1, 5, 30, 70, 99])

@@ -116,7 +116,7 @@ def assemble_sampled(
     last = perf_counter() + PREDICTING_SHARE * (deadline - perf_counter())
     predictions = {
         k: network_of(others, v, b, mean, tuple(holders)).prediction
-        for k, holders in bags.holders().items()
+        for k, holders in bags.holders.items()
     }
 
     def predict(batch: tuple[int, slice]) -> None:

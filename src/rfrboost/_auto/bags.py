@@ -67,13 +67,14 @@ class Bags:
 
     ``x`` (n, D+1), ``y`` (n, k) and ``w`` (n,) are the rows, their targets and their weights, whose
     mean is one. ``folds`` are the rows of each fold; ``fitted`` are, for each member, the folds it
-    is fitted on, and ``held`` those it holds out. ``members`` are the members' numbers, and
-    ``kept`` those of them that predict new rows. The rows held out by ``judge`` choose settings
-    that all members share. ``held_out`` are the rows that some member holds out, for which there
-    are out-of-fold predictions. ``groups`` are the members that share a draw of random features,
-    and ``seen`` for each group the rows that some of its members are fitted on, from which features
-    may be drawn. ``origin`` leads back to the rows as they were handed in: ``x[origin]`` is in that
-    order.
+    is fitted on, and ``held`` those it holds out; ``holders`` are, for each fold that is held out,
+    the members that do so. ``members`` are the members' numbers, and ``kept`` those of them that
+    predict new rows. The rows held out by ``judge``, a member of the group with the number
+    ``judging``, choose settings that all members share. ``held_out`` are the rows that some member
+    holds out, for which there are out-of-fold predictions. ``groups`` are the members that share a
+    draw of random features, and ``seen`` for each group the rows that some of its members are
+    fitted on, from which features may be drawn. ``origin`` leads back to the rows as they were
+    handed in: ``x[origin]`` is in that order.
     """
 
     x: Array
@@ -82,8 +83,10 @@ class Bags:
     folds: tuple[slice, ...]
     fitted: tuple[tuple[int, ...], ...]
     held: tuple[tuple[int, ...], ...]
+    holders: dict[int, list[int]]
     kept: tuple[int, ...]
     judge: int
+    judging: int
     members: tuple[int, ...]
     held_out: Indices
     groups: tuple[tuple[int, ...], ...]
@@ -105,23 +108,11 @@ class Bags:
         """The rows that a member holds out."""
         return rows_of(self.folds, self.held[member])
 
-    def holders(self) -> dict[int, list[int]]:
-        """For each fold that some member holds out, the members that do."""
-        found: dict[int, list[int]] = {k: [] for k in range(len(self.folds))}
-        for member, held in enumerate(self.held):
-            for k in held:
-                found[k].append(member)
-        return {k: members for k, members in found.items() if members}
-
     def out_of_fold(self, raw: Array) -> Array:
         """The out-of-fold predictions (rows of ``held_out``, d) among all predictions
         ``raw`` (n, members, d): the mean over the members that hold a row out."""
-        holders = self.holders().items()
-        return np.vstack([raw[self.folds[k]][:, own].mean(axis=1) for k, own in holders])
-
-    def judges(self) -> tuple[int, ...]:
-        """The group that ``judge`` belongs to."""
-        return next(group for group in self.groups if self.judge in group)
+        held = self.holders.items()
+        return np.vstack([raw[self.folds[k]][:, own].mean(axis=1) for k, own in held])
 
     def draw(self, rows: Indices, size: int, rng: Generator) -> Indices:
         """Draw ``size`` of these rows, with replacement, in proportion to weight."""
@@ -151,6 +142,7 @@ class Bags:
             w=self.w[rows],
             folds=folds,
             held_out=rows_of(folds, union(self.held, self.members)),
+            judging=0,
             groups=(self.members,),
             seen={self.members: rows_of(folds, union(self.fitted, self.members))},
             origin=np.arange(len(rows)),
@@ -250,6 +242,7 @@ def sorted_by_fold(
     groups = (members,) if shared else tuple((k,) for k in members)
     of_all_rows = tuple(k for k in members if not held[k])
     judges = [k for k in members if held[k]] if of_all_rows else [0]
+    judge = max(judges, key=lambda k: len(rows_of(folds, fitted[k])))
     sort_rows(x, order)
     return Bags(
         x=x,
@@ -258,8 +251,10 @@ def sorted_by_fold(
         folds=folds,
         fitted=fitted,
         held=held,
+        holders=holders_of(held),
         kept=of_all_rows or members,
-        judge=max(judges, key=lambda k: len(rows_of(folds, fitted[k]))),
+        judge=judge,
+        judging=next(i for i, group in enumerate(groups) if judge in group),
         members=members,
         held_out=rows_of(folds, union(held, members)),
         groups=groups,
@@ -280,6 +275,15 @@ def sort_rows(x: Array, order: Indices) -> None:
 def union(folds: Some, members: tuple[int, ...]) -> tuple[int, ...]:
     """The folds of some members, in rising order."""
     return tuple(sorted({k for member in members for k in folds[member]}))
+
+
+def holders_of(held: Some) -> dict[int, list[int]]:
+    """For each fold that some member holds out, in rising order, the members that do."""
+    found: dict[int, list[int]] = {k: [] for k in union(held, tuple(range(len(held))))}
+    for member, folds in enumerate(held):
+        for k in folds:
+            found[k].append(member)
+    return found
 
 
 def rows_of(folds: tuple[slice, ...], some: tuple[int, ...]) -> Indices:

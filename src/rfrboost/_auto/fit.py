@@ -117,18 +117,18 @@ def fit_auto(
     validation: tuple[Array, Array] | None,
     splits: Splits | None,
     plan: Plan,
-    watch: Watch,
+    watch: Watch | None,
     deadline: float = np.inf,
     snapshot: Snapshot | None = None,
 ) -> AutoFit:
     """Fit all families of a plan and combine them into one network.
 
     ``x`` (n, D+1) are the rows with a last column of ones; they are centred and sorted in place.
-    ``watch`` is told of each boosted layer, and may end the fit. If ``validation`` rows (X, y) are
-    given there is one member, which is fitted on all of X and holds them out. If ``splits`` are
-    given, they say what each member is fitted on and holds out. ``deadline`` is when the fit has to
-    end, a reading of ``time.perf_counter``. Families that ``snapshot`` has are taken from there,
-    others are written to it.
+    ``watch``, if there is one, is told of each layer, and may end the fit. If ``validation`` rows
+    (X, y) are given there is one member, which is fitted on all of X and holds them out. If
+    ``splits`` are given, they say what each member is fitted on and holds out. ``deadline`` is when
+    the fit has to end, a reading of ``time.perf_counter``. Families that ``snapshot`` has are taken
+    from there, others are written to it.
     """
     keep_freed_memory()
     rng = default_rng(SeedSequence(plan.seed))
@@ -154,13 +154,13 @@ def fit_auto(
         rows = sampled_rows(bags)
         if rows is None:
             families, records = fit_families(bags, bags, plan, rng, run)
-            watch.begin(WEIGHTS)
+            begin(run, WEIGHTS)
             network, held_out_raw = assemble(bags, mean, plan.loss, families, deadline, run.score)
         else:
             sample = bags.restricted(rows)
             run = replace(run, score=score_of_bags(plan.score, bags, rows[sample.held_out]))
             families, records = fit_families(bags, sample, plan, rng, run)
-            watch.begin(WEIGHTS)
+            begin(run, WEIGHTS)
             network, held_out_raw = assemble_sampled(
                 bags, sample, rows, mean, plan.loss, families, threads, deadline, run.score
             )
@@ -223,10 +223,9 @@ def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:
     if not len(rows):
         rows = bags.held_out[np.isfinite(raw[bags.held_out]).all(axis=1)]
         return HeldOut(raw[rows], bags.y[rows], bags.w[rows])
-    holders = bags.holders()
     times = np.concatenate(
         [
-            np.full(bags.folds[k].stop - bags.folds[k].start, len(holders[k]))
+            np.full(bags.folds[k].stop - bags.folds[k].start, len(bags.holders[k]))
             for k in bags.held[member]
         ]
     )

@@ -104,7 +104,7 @@ def fit_in_time(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run
     for group, L in zip(bags.groups, metrics, strict=True):
         check_clock(run.deadline)
         shapes.append(bumps_in(bags, group, L, spans, rng))
-    judging = bags.groups.index(bags.judges())
+    judging = bags.judging
     choice = choose(bags, bags.judge, shapes[judging], rng, run)
     check_clock(run.deadline)
     bumps = [replace(shape, reach=choice.reach, mix=choice.mix) for shape in shapes]

@@ -26,11 +26,11 @@ from rfrboost._auto.bags import Bags
 from rfrboost._auto.linear import LinearSolver, affordable, row_solver
 from rfrboost._model.features import DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
-from rfrboost._model.metric import DENSE_COLUMNS, InMetric, learned_metric, metric_rows
-from rfrboost._model.samplers import Sampler, is_axis_aligned
+from rfrboost._model.metric import DENSE_COLUMNS, learned_metric, metric_rows
+from rfrboost._model.samplers import InMetric, Sampler, is_axis_aligned
 from rfrboost._numerics.arrays import largest_entry
 from rfrboost._numerics.blas import column_scales, product
-from rfrboost._numerics.least_squares import Moments, merged, solve
+from rfrboost._numerics.least_squares import Moments, merged, ridges
 from rfrboost._numerics.precision import bagged_dtype
 from rfrboost._numerics.threads import OutOfTimeError, Team
 from rfrboost._paper.line_search import minimize_convex, newton_step
@@ -415,12 +415,8 @@ def solve_members(
     def fit(member: int) -> None:
         own_sums = [sums[k] for k in parts[member]]
         moments = sums[0] if len(sums) == 1 else merged(own_sums)
-        moments.center()
-        problems = zip(penalties, columns[:, member], fitted[:, member], strict=True)
-        for penalty, r, own in problems:
-            C[:, own] = solve(moments.ff, moments.weight * penalty, moments.fr[:, r], single)
-            explained = np.einsum("i,ij->j", moments.f, C[:, own])
-            c[own] = (moments.r[r] - explained) / moments.weight
+        own = fitted[:, member].ravel()
+        C[:, own], c[own] = ridges(moments, penalties, columns[:, member], single)
 
     list(team(fit, range(columns.shape[1])))
     return C, c

@@ -46,7 +46,7 @@ def fit_local_kernels(
     If there are too few held-out rows for leaves, one kernel machine is fitted on a sample of
     centres.
     """
-    L = metrics[bags.groups.index(bags.judges())]
+    L = metrics[bags.judging]
     most = bags.sizes.most_centres
     most_rows = most if isinf(run.deadline) else affordable_rows(bags, L, rng, run)
     if most_rows is None:
@@ -93,7 +93,7 @@ def leaves_of(
     some member holds out, or is fitted on.
     """
     X = bags.x[:, :-1]
-    seen = bags.seen[bags.judges()]
+    seen = bags.seen[bags.groups[bags.judging]]
     members = [rows(k) for k in bags.members for rows in (bags.holding, bags.training)]
     needed = [rows for rows in members if len(rows)]
     while True:

@@ -12,12 +12,12 @@ each of several ridge penalties, all on the same features. How many layers are k
 penalty is decided by the loss on held-out rows.
 
 Predictions of all members are arrays (n, members, d). One layer is in
-:mod:`rfrboost._auto.layer`; this module decides how many there are.
+:mod:`rfrboost._auto.layer`; this module decides how many there are, by the rule of early stopping
+(:class:`Stopping`, :class:`HeldOutCurve`) that tree members follow too.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -37,8 +37,19 @@ from rfrboost._model.features import Columns
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
 from rfrboost._numerics.threads import OutOfTimeError, Team
-from rfrboost._paper.stopping import Stopping
 from rfrboost._typing import Array
+
+# Layers without an improvement after which a fit stops. Held-out losses of single layers are noisy;
+# with fewer layers fits stop too early on small tables.
+PATIENCE = 4
+# The share of the best loss so far that a lower one must gain to count as an improvement.
+IMPROVEMENT = 1e-3
+# Layers that are fitted before patience counts: where few inputs matter, the first layers only find
+# out which ones.
+FEWEST_LAYERS = 6
+
+# How good out-of-fold predictions (rows of ``Bags.held_out``, d) are, the higher the better.
+HeldOutScore = Callable[[Array], float]
 
 
 class Snapshot(Protocol):
@@ -59,9 +70,8 @@ class Run:
     for the tasks of one group. A team must not be used from inside its own tasks, so that one of
     the last two is plain ``map``. ``deadline`` is when all families have to be fitted, a reading of
     ``time.perf_counter`` in seconds. ``watch``, if there is one, is told of the best
-    penalty's layer after each round, and may end the layers. ``score`` says how good out-of-fold
-    predictions (rows of ``Bags.held_out``, d) are, the higher the better; where it is None, only
-    the loss counts. ``snapshot`` keeps families that are finished, if there is one.
+    penalty's layer after each round, and may end the layers. Where ``score`` is None, only the loss
+    counts. ``snapshot`` keeps families that are finished, if there is one.
     """
 
     team: Team
@@ -69,7 +79,7 @@ class Run:
     within_group: Team
     deadline: float
     watch: Watch | None
-    score: Callable[[Array], float] | None = None
+    score: HeldOutScore | None = None
     snapshot: Snapshot | None = None
 
 
@@ -92,41 +102,116 @@ class Boosted:
     score: float = 0.0
 
 
+@dataclass
+class Stopping:
+    """The lowest held-out loss so far, and the number of layers that gave it.
+
+    Where held-out rows have a score too, the higher score is better whatever the loss, and the loss
+    decides between equal scores.
+    """
+
+    best_loss: float = np.inf
+    best_layers: int = 0
+    best_score: float = 0.0
+
+    def improves(self, loss: float, n_layers: int, score: float = 0.0) -> bool:
+        """Note the loss after ``n_layers``; whether it is the best by more than IMPROVEMENT."""
+        if score != self.best_score:
+            if score < self.best_score:
+                return False
+            self.best_score, self.best_loss, self.best_layers = score, loss, n_layers
+            return True
+        margin = IMPROVEMENT * abs(self.best_loss) if self.best_loss < np.inf else 0.0
+        if not loss < self.best_loss - margin:
+            return False
+        self.best_loss = loss
+        self.best_layers = n_layers
+        return True
+
+    def stalled(self, n_layers: int) -> bool:
+        """Whether the last PATIENCE of ``n_layers`` have brought no improvement."""
+        return n_layers >= FEWEST_LAYERS and n_layers - self.best_layers >= PATIENCE
+
+
+class HeldOutCurve:
+    """What held-out rows say of the layers that are added to predictions ``start``, one by one.
+
+    ``records`` are those of all layers so far. ``stopping`` knows the best number of layers, with
+    its loss and score, and ``out_of_fold`` (rows of ``Bags.held_out``, d) are the predictions after
+    that number. ``stalled`` says that another layer is not worth fitting.
+    """
+
+    def __init__(
+        self, bags: Bags, start: Array, loss: Loss, score: HeldOutScore | None = None
+    ) -> None:
+        self.bags = bags
+        self.loss = loss
+        self.score = score
+        self.out_of_fold = bags.out_of_fold(start)
+        self.records: list[LayerRecord] = []
+        self.stalled = False
+        self.stopping = Stopping(
+            mean_loss(bags, self.out_of_fold, loss),
+            best_score=score_of(self.out_of_fold, score),
+        )
+
+    def add(self, raw: Array, step_length: float, seconds: float) -> bool:
+        """Take the predictions ``raw`` (n, members, d) after another layer; whether these are the
+        best so far, by their score or by their loss."""
+        out_of_fold = self.bags.out_of_fold(raw)
+        number = len(self.records) + 1
+        mean = mean_loss(self.bags, out_of_fold, self.loss)
+        norm = gradient_norm(self.bags, out_of_fold, self.loss)
+        self.records.append(LayerRecord(number, mean, step_length, norm, seconds))
+        better = self.stopping.improves(mean, number, score_of(out_of_fold, self.score))
+        if better:
+            self.out_of_fold = out_of_fold
+        self.stalled = self.stopping.stalled(number)
+        return better
+
+
 @dataclass(eq=False)
 class Candidate:
-    """A penalty, all members' predictions (n, members, d) under it, and its layers so far."""
+    """A penalty, all members' predictions (n, members, d) under it, and its layers so far.
+
+    ``metrics`` are those of the best number of layers.
+    """
 
     penalty: float
     raw: Array
-    loss: float
-    best: Boosted
-    stopping: Stopping
+    curve: HeldOutCurve
+    metrics: tuple[Array, ...]
     layers: list[tuple[GroupLayer, ...]] = field(default_factory=list)
-    records: list[LayerRecord] = field(default_factory=list)
 
-    def add(self, layer: tuple[GroupLayer, ...], record: LayerRecord) -> None:
+    def add(
+        self, layer: tuple[GroupLayer, ...], metrics: tuple[Array, ...], seconds: float
+    ) -> None:
         """Add a layer by which the predictions have been moved already."""
         self.layers.append(layer)
-        self.records.append(record)
-        self.loss = record.loss
+        length = float(np.mean([of_group.step_length for of_group in layer]))
+        if self.curve.add(self.raw, length, seconds):
+            self.metrics = metrics
 
-    def judge(self, bags: Bags, metrics: tuple[Array, ...], run: Run) -> None:
-        """Keep the layers so far if they are the best yet, by their score or by their loss."""
-        score = held_out_score(bags, self.raw, run)
-        if self.stopping.improves(self.loss, len(self.layers), score):
-            self.best = Boosted(
-                layers=tuple(self.layers),
-                out_of_fold=bags.out_of_fold(self.raw),
-                loss=self.loss,
-                metrics=metrics,
-                penalty=self.penalty,
-                records=tuple(self.records),
-                score=score,
-            )
+    def last_loss(self) -> float:
+        """The held-out loss after the last layer."""
+        return self.curve.records[-1].loss
 
     def may_improve(self, enough: float) -> bool:
         """Whether another layer may still help; a loss of ``enough`` needs no improvement."""
-        return not self.stopping.stalled(len(self.layers)) and self.best.loss > enough
+        return not self.curve.stalled and self.curve.stopping.best_loss > enough
+
+    def kept(self) -> Boosted:
+        """The best number of layers."""
+        best = self.curve.stopping
+        return Boosted(
+            layers=tuple(self.layers[: best.best_layers]),
+            out_of_fold=self.curve.out_of_fold,
+            loss=best.best_loss,
+            metrics=self.metrics,
+            penalty=self.penalty,
+            records=tuple(self.curve.records[: best.best_layers]),
+            score=best.best_score,
+        )
 
 
 def fit_linear(
@@ -136,7 +221,7 @@ def fit_linear(
 
     They are one layer with a full step, whose features are the columns of x. There is no layer, and
     predictions are those of ``start`` (n, members, d), if no penalty lowers the held-out loss by
-    more than ``stopping.IMPROVEMENT``.
+    more than ``IMPROVEMENT``.
     """
     D = bags.x.shape[1] - 1
     first = held_out_loss(bags, start, loss)
@@ -176,35 +261,19 @@ def boost_members(
 ) -> list[Boosted]:
     """Boost from predictions ``start`` (n, members, d), under all penalties side by side.
 
-    Layers are added under each penalty until its held-out loss has stalled
-    (:class:`~rfrboost._paper.stopping.Stopping`) or is low enough, until ``run.watch`` says so, or
-    until time is up: a layer that takes as long as the last must end before the deadline. Returns
-    a :class:`Boosted` for each penalty that lowered the held-out loss by more than
-    ``stopping.IMPROVEMENT`` (or raised ``run.score``, where there is one), best first; if none did,
-    one without layers.
+    Layers are added under each penalty until its held-out loss has stalled (:class:`Stopping`) or
+    is low enough, until ``run.watch`` says so, or until time is up: a layer that takes as long as
+    the last must end before the deadline. Returns a :class:`Boosted` for each penalty that lowered
+    the held-out loss by more than ``IMPROVEMENT`` (or raised ``run.score``, where there is one),
+    best first; if none did, one without layers.
     """
     groups = [
         GroupDraws(bags, group, settings, own, run.within_group, run.deadline)
         for group, own in zip(bags.groups, rng.spawn(len(bags.groups)), strict=True)
     ]
-    start_loss = held_out_loss(bags, start, loss)
-    without_layers = Boosted(
-        layers=(),
-        out_of_fold=bags.out_of_fold(start),
-        loss=start_loss,
-        metrics=tuple(group.L for group in groups),
-        penalty=settings.penalties[0],
-        records=(),
-        score=held_out_score(bags, start, run),
-    )
+    metrics = tuple(group.L for group in groups)
     everyone = [
-        Candidate(
-            penalty,
-            start.copy(),
-            start_loss,
-            without_layers,
-            Stopping(start_loss, best_score=without_layers.score),
-        )
+        Candidate(penalty, start.copy(), HeldOutCurve(bags, start, loss, run.score), metrics)
         for penalty in settings.penalties
     ]
     candidates = everyone
@@ -220,19 +289,17 @@ def boost_members(
         seconds = perf_counter() - began
         metrics = tuple(group.L for group in groups)
         for candidate, layer in zip(candidates, layers, strict=True):
-            length = float(np.mean([of_group.step_length for of_group in layer]))
-            number = len(candidate.layers) + 1
-            candidate.add(layer, layer_record(bags, candidate.raw, loss, number, length, seconds))
-            candidate.judge(bags, metrics, run)
-        leading = min(candidates, key=attrgetter("loss")).records[-1]
+            candidate.add(layer, metrics, seconds)
+        leading = min(candidates, key=Candidate.last_loss).curve.records[-1]
         if run.watch is not None and not run.watch.layer(leading):
             break
         candidates = [candidate for candidate in candidates if candidate.may_improve(enough)]
         if not candidates or perf_counter() + seconds >= run.deadline:
             break
-        leader = min(candidates, key=attrgetter("loss"))
-    improved = [candidate.best for candidate in everyone if candidate.best.layers]
-    return sorted(improved, key=lambda found: (-found.score, found.loss)) or [without_layers]
+        leader = min(candidates, key=Candidate.last_loss)
+    found = [candidate.kept() for candidate in everyone]
+    improved = [boosted for boosted in found if boosted.layers]
+    return sorted(improved, key=lambda boosted: (-boosted.score, boosted.loss)) or found[:1]
 
 
 def next_layers(
@@ -261,19 +328,30 @@ def next_layers(
 
 
 def held_out_loss(bags: Bags, raw: Array, loss: Loss) -> float:
+    """The mean loss of the out-of-fold predictions among ``raw`` (n, members, d)."""
+    return mean_loss(bags, bags.out_of_fold(raw), loss)
+
+
+def mean_loss(bags: Bags, out_of_fold: Array, loss: Loss) -> float:
     """The weighted mean of the loss over held-out rows; infinite where it is not a number."""
     rows = bags.held_out
-    values = loss.value(bags.out_of_fold(raw), bags.y[rows])
+    values = loss.value(out_of_fold, bags.y[rows])
     mean = float(bags.w[rows] @ values / bags.w[rows].sum())
     return mean if np.isfinite(mean) else np.inf
 
 
-def held_out_score(bags: Bags, raw: Array, run: Run) -> float:
-    """The score of the out-of-fold predictions among ``raw``; 0 where only the loss counts."""
-    if run.score is None:
+def gradient_norm(bags: Bags, out_of_fold: Array, loss: Loss) -> float:
+    """The root of the weighted mean of ‖∇l‖² over held-out rows."""
+    rows = bags.held_out
+    gradient = loss.gradient(out_of_fold, bags.y[rows])
+    return float(np.sqrt(bags.w[rows] @ np.square(gradient).sum(axis=1) / bags.w[rows].sum()))
+
+
+def score_of(out_of_fold: Array, score: HeldOutScore | None) -> float:
+    """The score of out-of-fold predictions; 0 where only the loss counts."""
+    if score is None:
         return 0.0
-    out_of_fold = bags.out_of_fold(raw)
-    return run.score(out_of_fold) if np.isfinite(out_of_fold).all() else -np.inf
+    return score(out_of_fold) if np.isfinite(out_of_fold).all() else -np.inf
 
 
 def constant_loss(bags: Bags, loss: Loss) -> float:
@@ -283,13 +361,3 @@ def constant_loss(bags: Bags, loss: Loss) -> float:
     """
     b = loss.start(bags.y, bags.w)
     return float(bags.w @ np.abs(loss.value(np.tile(b, (len(bags.y), 1)), bags.y)) / bags.w.sum())
-
-
-def layer_record(
-    bags: Bags, raw: Array, loss: Loss, number: int, step_length: float, seconds: float
-) -> LayerRecord:
-    """The record of a layer that led to predictions ``raw``: loss and gradient on held-out rows."""
-    rows = bags.held_out
-    gradient = loss.gradient(bags.out_of_fold(raw), bags.y[rows])
-    norm = float(np.sqrt(bags.w[rows] @ np.square(gradient).sum(axis=1) / bags.w[rows].sum()))
-    return LayerRecord(number, held_out_loss(bags, raw, loss), step_length, norm, seconds)

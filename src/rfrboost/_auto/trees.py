@@ -4,13 +4,14 @@ Every member is boosted by itself on the rows of its bag. A tree is drawn as SWI
 thresholds are random, and those that tell the present residuals apart are preferred. It is grown by
 scikit-learn's ``ExtraTreeRegressor`` on a sample of the rows: a node draws one random threshold for
 each column and asks the question that explains most of the residuals, those of all outputs
-together; the leaf that gains most is split next, until there are ``LEAVES``. The leaves' values are
-then the ridge regression of the residuals on the leaf indicators over all rows of the bag: leaves
-are disjoint, so that its Gram matrix is diagonal. For losses with a curvature it is one Newton step
-instead.
+together; the leaf that gains most is split next, until there are ``LEAVES``. Every third tree looks
+for the best threshold of half of the columns instead: sharp thresholds are found by it, and random
+ones keep the trees from being alike. The leaves' values are then the ridge regression of the
+residuals on the leaf indicators over all rows of the bag: leaves are disjoint, so that its Gram
+matrix is diagonal. For losses with a curvature it is one Newton step instead.
 
 A layer is ``LAYER_TREES`` trees for each member. Held-out rows stop the layers of all members
-together, by the rule of :mod:`rfrboost._paper.stopping`.
+together (:class:`~rfrboost._auto.members.HeldOutCurve`).
 
 Shapes: x (n, D + 1) is homogeneous, y is (n, k), raw predictions are (n, members, d). Trees see the
 columns in single precision, here and in the fitted model (:mod:`rfrboost._model.forest`).
@@ -26,15 +27,12 @@ from sklearn.tree import ExtraTreeRegressor
 
 from rfrboost._auto.bags import Bags
 from rfrboost._auto.layer import step_length
-from rfrboost._auto.members import Run, held_out_loss, held_out_score, layer_record
-from rfrboost._model.bumps import LARGEST_CENTRE, single
-from rfrboost._model.forest import Forest, as_one_member, whole
+from rfrboost._auto.members import HeldOutCurve, Run
+from rfrboost._model.forest import Forest, as_one_member, of_grown
 from rfrboost._model.history import LayerRecord
 from rfrboost._model.losses import Loss
-from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
 from rfrboost._numerics.threads import OutOfTimeError, check_clock
-from rfrboost._paper.stopping import Stopping
 from rfrboost._typing import Array, Indices
 
 # Trees that a member grows between two looks at its held-out rows.
@@ -51,6 +49,12 @@ LEARNING_RATE = 0.15
 # longer, and hardly be better.
 NODE_COLUMNS = 48
 
+# One of so many trees looks for the best threshold of each column that a node draws, which are this
+# share of the columns, at least BEST_COLUMNS.
+BEST_EVERY = 3
+BEST_SHARE = 0.5
+BEST_COLUMNS = 4
+
 # The most mixtures of outputs by which questions are chosen: of more outputs than that, random
 # mixtures tell rows apart as well, in less time.
 MIXTURES = 32
@@ -64,6 +68,9 @@ MOST_GROWING_ROWS = 20_000
 # rows of their products are exact in double precision.
 TARGET_BITS = 24
 WEIGHT_BITS = 14
+
+# The largest value of a column, just below the largest float32: larger ones are moved to it.
+LARGEST_INPUT = 1e38
 
 # Ridge penalty of a leaf's value, in rows of the average curvature at the start.
 LEAF_PENALTY = 1.0
@@ -95,40 +102,35 @@ def fit_trees(
 
     None if no layer lowers the held-out loss before the deadline.
     """
-    X = single(bags.x[:, :-1], LARGEST_CENTRE)
+    X = np.clip(bags.x[:, :-1], -LARGEST_INPUT, LARGEST_INPUT).astype(np.float32)
     n = len(bags.y)
     members = [
         Growth(k, own, np.tile(start[i], (n, 1)), [])
         for i, (k, own) in enumerate(zip(bags.members, rng.spawn(len(bags.members)), strict=True))
     ]
     raw = np.stack([own.raw for own in members], axis=1)
-    start_loss = held_out_loss(bags, raw, loss)
-    stopping = Stopping(start_loss, best_score=held_out_score(bags, raw, run))
-    enough = loss.enough * start_loss
+    curve = HeldOutCurve(bags, raw, loss, run.score)
+    enough = loss.enough * curve.stopping.best_loss
     penalty = LEAF_PENALTY * average_curvature(bags, members[0].raw, loss)
-    best = bags.out_of_fold(raw)
-    records: list[LayerRecord] = []
-    for layer in range(1, n_layers + 1):
+    for _ in range(n_layers):
         began = perf_counter()
         try:
             list(run.team(lambda own: grow_layer(bags, X, own, loss, penalty, run), members))
         except OutOfTimeError:
             break
         raw = np.stack([own.raw for own in members], axis=1)
-        records.append(layer_record(bags, raw, loss, layer, 1.0, perf_counter() - began))
-        mean = records[-1].loss
-        if stopping.improves(mean, layer, held_out_score(bags, raw, run)):
-            best = bags.out_of_fold(raw)
-        if run.watch is not None and not run.watch.layer(records[-1]):
+        curve.add(raw, 1.0, perf_counter() - began)
+        record = curve.records[-1]
+        if run.watch is not None and not run.watch.layer(record):
             break
         now = perf_counter()
-        if stopping.stalled(layer) or mean <= enough or 2 * now - began >= run.deadline:
+        if curve.stalled or record.loss <= enough or 2 * now - began >= run.deadline:
             break
-    if stopping.best_layers == 0:
+    layers = curve.stopping.best_layers
+    if layers == 0:
         return None
-    kept = stopping.best_layers * LAYER_TREES
-    forests = tuple(as_one_member(own.trees[:kept]) for own in members)
-    return TreesFit(forests, best, tuple(records[: stopping.best_layers]))
+    forests = tuple(as_one_member(own.trees[: layers * LAYER_TREES]) for own in members)
+    return TreesFit(forests, curve.out_of_fold, tuple(curve.records[:layers]))
 
 
 def average_curvature(bags: Bags, raw: Array, loss: Loss) -> float:
@@ -152,7 +154,8 @@ def grow_layer(bags: Bags, X: Array, own: Growth, loss: Loss, penalty: float, ru
         gradient = loss.gradient(own.raw, bags.y)
         curvatures = loss.curvatures(gradient, bags.y)
         residuals = -gradient
-        grown = grow(X, train, residuals, bags.w, own.rng)
+        best = len(own.trees) % BEST_EVERY == BEST_EVERY - 1
+        grown = grow(X, train, residuals, bags.w, own.rng, best)
         node = grown.apply(X)
         curved = np.ones_like(residuals) if curvatures is None else curvatures
         values = node_values(
@@ -162,16 +165,18 @@ def grow_layer(bags: Bags, X: Array, own: Growth, loss: Loss, penalty: float, ru
             values *= step_length(bags, own.member, own.raw, values[node], loss)
         values *= LEARNING_RATE
         own.raw += values[node]
-        own.trees.append(renumbered(grown, values))
+        own.trees.append(of_grown(grown, values))
 
 
-def grow(X: Array, train: Indices, residuals: Array, w: Array, rng: Generator) -> Any:
+def grow(
+    X: Array, train: Indices, residuals: Array, w: Array, rng: Generator, best: bool = False
+) -> Any:
     """A tree that tells the residuals (n, d) apart, grown on a sample of the rows ``train``.
 
-    Of more than ``MIXTURES`` outputs random mixtures decide. Residuals and weights are whole
-    numbers of a unit here. In nodes of few rows several questions part the rows alike: their sums
-    are then equal to the bit, and rounding errors do not decide between them. Returns
-    scikit-learn's arrays of the tree.
+    Thresholds are random, or the ``best`` of some columns. Of more than ``MIXTURES`` outputs random
+    mixtures decide. Residuals and weights are whole numbers of a unit here. In nodes of few rows
+    several questions part the rows alike: their sums are then equal to the bit, and rounding errors
+    do not decide between them. Returns scikit-learn's arrays of the tree.
     """
     size = min(int(np.ceil(GROWING_SHARE * len(train))), MOST_GROWING_ROWS)
     rows = np.sort(rng.permutation(train)[:size])
@@ -179,10 +184,14 @@ def grow(X: Array, train: Indices, residuals: Array, w: Array, rng: Generator) -
     d = targets.shape[1]
     if d > MIXTURES:
         targets = product(targets, rng.standard_normal((d, MIXTURES)))
+    columns = min(X.shape[1], NODE_COLUMNS)
     tree = ExtraTreeRegressor(
+        splitter="best" if best else "random",
         max_leaf_nodes=LEAVES,
         min_samples_leaf=LEAF_ROWS,
-        max_features=min(X.shape[1], NODE_COLUMNS),
+        max_features=min(columns, max(int(BEST_SHARE * columns), BEST_COLUMNS))
+        if best
+        else columns,
         random_state=int(rng.integers(2**31)),
     )
     weights = whole_numbers(w[rows], WEIGHT_BITS)
@@ -212,39 +221,3 @@ def node_values(
     sums = np.bincount(where, (weights * residuals).ravel(), n_nodes * d)
     curvature = np.bincount(where, (weights * curvatures).ravel(), n_nodes * d)
     return (sums / (curvature + penalty)).reshape(-1, d)
-
-
-def renumbered(grown: Any, values: Array) -> Forest:
-    """A tree of scikit-learn's with its questions first, parents before children, then its leaves.
-
-    ``values`` (nodes, d) are those of all nodes; only those of leaves are kept.
-    """
-    order = [np.zeros(1, np.intp)]
-    left, right = grown.children_left, grown.children_right
-    while len(order[-1]):
-        parents = order[-1][left[order[-1]] >= 0]
-        order.append(np.stack([left[parents], right[parents]], axis=1).ravel())
-    nodes = np.concatenate(order)
-    is_leaf = left[nodes] < 0
-    questions = nodes[~is_leaf]
-    leaves = nodes[is_leaf]
-    number = np.empty(len(nodes), np.intp)
-    number[np.concatenate([questions, leaves])] = np.arange(len(nodes))
-    children = np.stack([number[left[questions]], number[right[questions]]], axis=1)
-    return Forest(
-        whole(grown.feature[questions]),
-        frozen(rounded_down(grown.threshold[questions])),
-        whole(children),
-        whole(np.zeros((1, 1), np.intp)),
-        frozen(values[leaves].astype(np.float32)),
-    )
-
-
-def rounded_down(thresholds: Array) -> Array:
-    """The largest numbers in single precision that are not above these.
-
-    A number in single precision is above both or above neither.
-    """
-    near = thresholds.astype(np.float32)
-    below: Array = np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
-    return below

@@ -230,7 +230,6 @@ class Inputs:
 
     def read(self, estimator: Any, X: Any) -> Array:
         """X at prediction as the array (n, D) that the network was fitted on."""
-        check_container(X)
         try:
             return self._checked(estimator, self.matched(X))
         except UNREADABLE as error:
@@ -309,18 +308,17 @@ def check_extent(largest: Array, names: np.ndarray | None) -> None:
         )
 
 
-def check_container(X: Any) -> None:
-    """Refuse what has no rows and columns, such as a dict of columns."""
+def as_frame(X: Any) -> Any:
+    """A table of Arrow as a data frame of pandas; anything else with rows and columns as it is.
+
+    What has none, such as a dict of columns, is refused.
+    """
     # One of SciPy's sparse formats is a dict too.
     if X is None or (isinstance(X, Mapping | Set | str | bytes) and not sparse.issparse(X)):
         raise ValueError(
             f"X is a {type(X).__name__}, which has no rows and columns: pass an array or a data "
             "frame, for example pandas.DataFrame(X)."
         )
-
-
-def as_frame(X: Any) -> Any:
-    """A table of Arrow as a data frame of pandas; anything else as it is."""
     return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
 
 

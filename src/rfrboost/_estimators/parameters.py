@@ -11,7 +11,7 @@ The routes:
 
 ``DEFAULTS`` is the only table of what "auto" stands for and of which parameters have no effect
 in a route, where they are refused; the documentation shows it. :func:`recipe_for` and
-:func:`plan_for` turn resolved parameters into the :class:`~rfrboost._paper.boost.Recipe` of one
+:func:`plan_for` turn parameters into the :class:`~rfrboost._paper.boost.Recipe` of one
 network and the :class:`~rfrboost._auto.fit.Plan` of an ensemble; parameters that contradict each
 other become errors there.
 """
@@ -346,11 +346,13 @@ def recipe_for(
     parameters: Parameters,
     loss: Loss,
     target_scale: float,
+    task: str,
     n_rows: int,
     n_columns: int,
     seed: int,
 ) -> Recipe:
-    """The recipe of one network; ``parameters`` are resolved, so that none is "auto"."""
+    """The recipe of one network."""
+    parameters = resolved(parameters, SINGLE, task)
     initial, hidden_dim = initial_for(parameters, n_columns)
     if parameters.parts > n_rows:
         raise ValueError(
@@ -402,12 +404,13 @@ def plan_for(
     parameters: Parameters,
     loss: Loss,
     target_scale: float,
-    strata: bool,
+    task: str,
     n_rows: int,
     seed: int,
     sizes: Sizes,
 ) -> Plan:
-    """The plan of an ensemble; ``parameters`` are resolved, with ``strata`` y holds classes."""
+    """The plan of an ensemble."""
+    parameters = resolved(parameters, ENSEMBLE, task)
     families = families_of(parameters.features)
     boosted = [family for family in families if not (is_bumps(family) or is_trees(family))]
     scales = parameters.feature_scale
@@ -421,7 +424,7 @@ def plan_for(
     return Plan(
         loss=loss,
         n_bags=parameters.bags,
-        strata=strata,
+        strata=task == "classification",
         n_layers=int(parameters.n_layers),
         learning_rate=parameters.learning_rate,
         n_features=n_features,

@@ -38,7 +38,6 @@ from rfrboost._estimators.fitted import (
     advise,
     as_frame,
     check_columns,
-    check_container,
     class_columns,
     class_weighted,
     is_table,
@@ -59,9 +58,8 @@ from rfrboost._rows.chunks import (
     Chunks,
     Facts,
     InMemory,
-    Sums,
+    target_powers,
     thinned_targets,
-    weighted_sums,
 )
 from rfrboost._tables.affordable import affordable_part
 from rfrboost._tables.encoder import Encoder
@@ -237,11 +235,9 @@ def read(
     a mask (n,) of the rows that these are of: all, or those that a time limit allows."""
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
-    check_container(X)
+    X = as_frame(X)
     if not numbers and len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
         raise several_labels(type(request.estimator).__name__, y.shape[1])
-    if prepares:
-        X = as_frame(X)
     names = _get_feature_names(X)
     try:
         if prepares and is_table(X):
@@ -394,7 +390,7 @@ def target_scale(chunks: Chunks, apart: bool) -> TargetScale:
     facts: Facts = chunks.facts
     largest = largest_of(np.maximum(facts.y_high, -facts.y_low))
     largest[largest == 0] = 1.0
-    total, weight = chunks.total(power_sums, 0.0, largest, 1).values
+    total, weight = chunks.total(target_powers, 0.0, largest, 1).values
     with np.errstate(over="ignore"):
         shift = coarse(largest * (total / weight), facts.y_high - facts.y_low)
     spread = largest_of(np.maximum(facts.y_high - shift, shift - facts.y_low))
@@ -402,16 +398,11 @@ def target_scale(chunks: Chunks, apart: bool) -> TargetScale:
     if not varies.any():
         return TargetScale(shift, rounded_power(np.log2(largest)))
     spread = np.where(varies, spread, 1.0)
-    total, weight = chunks.total(power_sums, shift, spread, 2).values
+    total, weight = chunks.total(target_powers, shift, spread, 2).values
     variance = total / weight
     relative = np.sqrt(variance if apart else variance.mean(keepdims=True))
     exponent = np.log2(spread) + np.log2(np.maximum(relative, 1e-6))
     return TargetScale(shift, rounded_power(np.where(varies, exponent, np.log2(largest))))
-
-
-def power_sums(chunk: Chunk, shift: Array | float, scale: Array, power: int) -> Sums:
-    """Σw·((y − shift)/scale)^power of every output, and Σw."""
-    return weighted_sums(((chunk.y - shift) / scale) ** power, chunk.w)
 
 
 def rounded_power(exponents: Array) -> Array:

@@ -36,7 +36,6 @@ from rfrboost._estimators.parameters import (
     ENSEMBLE,
     FEWEST_ROWS,
     SINGLE,
-    Parameters,
     check_effects,
     plan_for,
     recipe_for,
@@ -50,7 +49,6 @@ from rfrboost._estimators.problem import (
     problem_of_arrays,
 )
 from rfrboost._model.history import LayerRecord
-from rfrboost._model.network import homogeneous
 from rfrboost._numerics.arrays import spacing
 from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._paper.boost import boost
@@ -190,14 +188,21 @@ def fit_outside_memory(request: Request, outside: Outside) -> Fitted:
 
 def fit_single(request: Request, problem: Problem) -> Fitted:
     """One network by the paper's algorithms: new, or (warm_start) the former with more layers."""
-    parameters = resolved(request.parameters, SINGLE, request.task)
     seed = seed_for(request, problem)
     facts = problem.chunks.facts
-    scale = problem.targets.scale.unit
-    recipe = recipe_for(parameters, problem.loss, scale, facts.n_rows, len(facts.x_low), seed)
+    recipe = recipe_for(
+        request.parameters,
+        problem.loss,
+        problem.targets.scale.unit,
+        request.task,
+        facts.n_rows,
+        len(facts.x_low),
+        seed,
+    )
+    watch = watcher(request, problem, ensemble=False, n_layers=recipe.n_layers)
+    network, records = boost(problem.chunks, recipe, problem.resumed, watch)
     history = [] if problem.resumed is None else former_history(request)
-    watch = Watcher(request, problem, history, recipe.n_layers)
-    network = boost(problem.chunks, recipe, problem.resumed, watch)
+    history += [asdict(in_units_of_y(record, problem, ensemble=False)) for record in records]
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
 
 
@@ -205,17 +210,14 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     """Members of several families, stopped, weighted and calibrated by the rows they hold out."""
     arrays = problem.arrays
     assert arrays is not None  # the ensemble is fitted to rows in memory
-    parameters = resolved(request.parameters, ENSEMBLE, request.task)
+    parameters = request.parameters
     seed = seed_for(request, problem)
-    loss = problem.loss
-    scale = problem.targets.scale.unit
+    unit = problem.targets.scale.unit
     n_rows = len(arrays.y) + (0 if arrays.validation is None else len(arrays.validation[1]))
-    strata = request.task == "classification"
-    plan = plan_for(parameters, loss, scale, strata, n_rows, seed, request.sizes)
+    plan = plan_for(parameters, problem.loss, unit, request.task, n_rows, seed, request.sizes)
     if parameters.scoring is not None:
         plan = replace(plan, score=score_of_rows(parameters.scoring, problem, arrays))
-    snapshot = None if parameters.snapshot is None else snapshot_of(parameters, arrays, seed)
-    watch = Watcher(request, problem, [], ensemble=True)
+    snapshot = None if parameters.snapshot is None else snapshot_of(request, arrays, seed)
     if request.progress is not None:
         request.progress.plan({READING: 0.02, **phases(plan), IMPORTANCES: 0.15})
     some = slice(None)
@@ -223,15 +225,14 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         some = slice(None, None, spacing(len(arrays.y), request.sizes.sampled_rows))
     # A copy, because the fit changes the table that X is part of.
     seen = arrays.X[some] if arrays.table is None else np.array(arrays.X[some])
-    x = homogeneous(arrays.X) if arrays.table is None else arrays.table
     fit = fit_auto(
-        x,
+        with_ones(arrays.X) if arrays.table is None else arrays.table,
         arrays.y,
         arrays.w,
         arrays.validation,
         arrays.splits,
         plan,
-        watch,
+        watcher(request, problem, ensemble=True),
         request.deadline,
         snapshot,
     )
@@ -240,7 +241,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     history = [asdict(in_units_of_y(record, problem, ensemble=True)) for record in fit.rounds]
     fitted = fitted_ensemble(
         fit,
-        loss,
+        problem.loss,
         problem.targets,
         problem.inputs,
         history,
@@ -252,12 +253,20 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     if plan.score is not None and fit.out_of_fold is not None:
         known = np.flatnonzero(np.isfinite(fit.out_of_fold).all(axis=1))
         fitted = replace(fitted, oof_score=plan.score(fit.out_of_fold[known], known))
-    watch.begin(IMPORTANCES)
+    if request.progress is not None:
+        request.progress.begin(IMPORTANCES)
     weights = None if arrays.w is None else arrays.w[some]
-    fitted = with_importances(fitted, seen, weights, strata, request.deadline)
+    fitted = with_importances(fitted, seen, weights, plan.strata, request.deadline)
     if snapshot is not None:
         snapshot.remove()
     return fitted
+
+
+def with_ones(X: Array) -> Array:
+    """Rows (x, 1) in float64, a copy."""
+    x = np.ones((len(X), X.shape[1] + 1))
+    x[:, :-1] = X
+    return x
 
 
 def with_importances(
@@ -279,10 +288,11 @@ WITHOUT_EFFECT = ("snapshot", "callbacks", "verbose", "n_jobs")
 KNOWN_OTHERWISE = ("class_weight", "cv", "scoring")
 
 
-def snapshot_of(parameters: Parameters, arrays: Arrays, seed: int) -> Any:
+def snapshot_of(request: Request, arrays: Arrays, seed: int) -> Any:
     """The file that families are kept in, if its snapshot is one of this fit."""
     from rfrboost._files.snapshot import SnapshotFile, key_of
 
+    parameters = resolved(request.parameters, ENSEMBLE, request.task)
     validation = (None,) if arrays.validation is None else arrays.validation
     splits = (None,) if arrays.splits is None else (arrays.splits.fitted, arrays.splits.held)
     names = {own.name for own in fields(parameters)} - {*WITHOUT_EFFECT, *KNOWN_OTHERWISE}
@@ -320,8 +330,18 @@ def former_history(request: Request) -> list[dict[str, float]]:
 END_FAMILY = "family"
 
 
+def watcher(
+    request: Request, problem: Problem, ensemble: bool, n_layers: int | None = None
+) -> "Watcher | None":
+    """Who is told of the layers; None where there is neither a progress nor a callback."""
+    callbacks = tuple(request.parameters.callbacks or ())
+    if request.progress is None and not callbacks:
+        return None
+    return Watcher(request, problem, callbacks, ensemble, n_layers)
+
+
 class Watcher:
-    """Appends a layer's record to ``history``, shows it if ``verbose``, and asks the callbacks.
+    """Shows the record of a layer if ``verbose``, and asks the callbacks.
 
     A fit tells it of each layer; the ensemble tells it of each round, with the record of the best
     penalty's layer. ``n_layers`` is their number, if nothing but callbacks ends them earlier.
@@ -331,14 +351,13 @@ class Watcher:
         self,
         request: Request,
         problem: Problem,
-        history: list[dict[str, float]],
-        n_layers: int | None = None,
-        ensemble: bool = False,
+        callbacks: tuple[Any, ...],
+        ensemble: bool,
+        n_layers: int | None,
     ) -> None:
         self.problem = problem
-        self.history = history
         self.ensemble = ensemble
-        self.callbacks = tuple(request.parameters.callbacks or ())
+        self.callbacks = callbacks
         self.progress = request.progress
         self.n_layers = n_layers
         self.ended = False
@@ -351,7 +370,6 @@ class Watcher:
     def layer(self, record: LayerRecord) -> bool:
         """Take the record of a layer; whether another one may follow."""
         record = in_units_of_y(record, self.problem, self.ensemble)
-        self.history.append(asdict(record))
         if self.progress is not None:
             self.progress.layer(record, self.n_layers)
         # Each has a copy of its own, which it may change.

@@ -23,7 +23,7 @@ from scipy.special import expit
 
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
-from rfrboost._numerics.precision import float32_suffices
+from rfrboost._numerics.precision import LARGEST_FACTOR
 from rfrboost._typing import Array
 
 
@@ -145,7 +145,10 @@ class DenseFeatures:
         return 1 + norms
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "DenseFeatures":
-        if dtype == self.dtype or not float32_suffices(self.weights, largest_input):
+        # Larger weights or inputs leave too few digits of a pre-activation in float32.
+        largest_weight = np.abs(self.weights).max(initial=0.0)
+        accurate = largest_weight < LARGEST_FACTOR and largest_input < LARGEST_FACTOR
+        if dtype == self.dtype or not accurate:
             return self
         return DenseFeatures(self.weights.astype(dtype), self.activation)
 

@@ -12,8 +12,8 @@ compared in single precision, as trees were grown.
 Shapes: m members, T trees for each of them, d outputs; rows are (x, 1), of shape (n, D + 1).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -26,14 +26,27 @@ from rfrboost._typing import Array, Indices
 
 #: numbers of nodes and columns
 Numbers = NDArray[np.int32]
+#: sets of leaves: bit i says whether the leaf at place i of a tree is among them
+Masks = NDArray[np.uint64]
 
-# Pairs of a row and a tree that are followed at a time, and rows of these: what is known of them
-# stays in a processor's cache.
+# Rows whose sums are computed at a time: what is known of them stays in a processor's cache.
+SUMMED_ROWS = 1024
+# Pairs of a row and a tree that are followed at a time.
 FOLLOWED = 2**14
-FOLLOWED_ROWS = 256
 
 # Levels that all pairs are followed before those at a leaf are left out: most have many more to go.
 STEPS = 4
+
+# The fewest rows whose leaves are found by masks, at least some for each column, and the most
+# columns: with fewer rows the calls, with more columns the tables take longer than following the
+# questions.
+MASKED_ROWS = 64
+MASKED_ROWS_A_COLUMN = 4
+MASKED_COLUMNS = 80
+# Bits of a mask, hence the most leaves of a tree, and trees whose masks are in one table. With more
+# trees tables grow, with fewer there are more calls.
+MASK_BITS = 64
+MASKED_TREES = 32
 
 
 @dataclass(frozen=True)
@@ -52,12 +65,12 @@ class Forest:
     values: Array
 
     # What every feature map states (see FeatureMap); sums are always in double precision.
+    width: int = field(init=False, repr=False, compare=False)
     bound: ClassVar[float] = np.inf
     dtype: ClassVar[np.dtype] = np.dtype(np.float64)
 
-    @property
-    def width(self) -> int:
-        return int(len(self.roots) * self.values.shape[1])
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", int(len(self.roots) * self.values.shape[1]))
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "Forest":
         return self
@@ -87,42 +100,50 @@ class Forest:
         children = np.concatenate([self.children.ravel(), leaves.repeat(2)]).astype(np.intp)
         return columns, thresholds, children
 
+    @cached_property
+    def masks(self) -> "LeafMasks | None":
+        """Tables by which the leaves of many rows are found; None if the trees do not allow it."""
+        return leaf_masks(self)
+
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle holds: the trees alone, without what is kept for predicting."""
-        names = ("columns", "thresholds", "children", "roots", "values")
-        return {name: self.__dict__[name] for name in names}
+        return {own.name: self.__dict__[own.name] for own in fields(self)}
 
     def __call__(self, rows: Array, out: Array) -> None:
         members, d = len(self.roots), self.values.shape[1]
-        for begin in range(0, len(rows), FOLLOWED_ROWS):
-            some = slice(begin, min(begin + FOLLOWED_ROWS, len(rows)))
+        for begin in range(0, len(rows), SUMMED_ROWS):
+            some = slice(begin, min(begin + SUMMED_ROWS, len(rows)))
             x = in_single(rows[some, :-1])
-            sums = out[some].reshape(len(x), members, d)
-            for member in range(members):
-                sums[:, member] = self._sums(x, self.roots[member])
+            sums = np.zeros((len(x), members, d))
+            for trees, leaves in self._leaves(x):
+                values = self.values.take(leaves.ravel(), axis=0).reshape(*leaves.shape, d)
+                sums[:, trees.start // self.roots.shape[1]] += values.sum(axis=1, dtype=float)
             out[some] = sums.reshape(len(x), -1)
-
-    def _sums(self, x: Array, roots: Numbers) -> Array:
-        """The sums (n, d) over the trees with these roots; x (n, D) is in single precision."""
-        total = np.zeros((len(x), self.values.shape[1]))
-        step = max(FOLLOWED // len(x), 1)
-        for begin in range(0, len(roots), step):
-            leaf = self._leaves(x, roots[begin : begin + step])
-            values = self.values.take(leaf.ravel(), axis=0)
-            total += values.reshape(*leaf.shape, -1).sum(axis=0, dtype=float)
-        return total
 
     def leaf_numbers(self, x: Array) -> Indices:
         """The leaf that each row of x (n, D) falls into, for every tree (n, m·T)."""
-        x = in_single(x)
-        parts = [
-            self._leaves(x[begin : begin + FOLLOWED_ROWS], self.roots.ravel())
-            for begin in range(0, len(x), FOLLOWED_ROWS)
-        ]
-        return np.hstack([np.empty((self.roots.size, 0), np.intp), *parts]).T
+        numbers = np.empty((len(x), self.roots.size), np.intp)
+        for begin in range(0, len(x), SUMMED_ROWS):
+            some = slice(begin, min(begin + SUMMED_ROWS, len(x)))
+            for trees, leaves in self._leaves(in_single(x[some])):
+                numbers[some, trees] = leaves
+        return numbers
 
-    def _leaves(self, x: Array, roots: Numbers) -> Indices:
-        """The leaf of each row and tree (T, n): pairs of both are followed level by level."""
+    def _leaves(self, x: Array) -> Iterator[tuple[slice, Indices]]:
+        """The leaves (n, T) of all rows in some trees of one member after the other.
+
+        Trees are counted member by member; x (n, D) is in single precision.
+        """
+        n, D = x.shape
+        if n >= max(MASKED_ROWS, MASKED_ROWS_A_COLUMN * D) and self.masks is not None:
+            yield from self.masks.leaves(x)
+            return
+        step = max(FOLLOWED // max(n, 1), 1)
+        for trees in slices_of_members(self.roots, step):
+            yield trees, self._followed(x, self.roots.ravel()[trees]).T
+
+    def _followed(self, x: Array, roots: Numbers) -> Indices:
+        """The leaf of each row and root (T, n): pairs of both are followed level by level."""
         columns, thresholds, children = self.nodes
         n, D = x.shape
         questions = len(self.columns)
@@ -148,10 +169,154 @@ class Forest:
         return lambda cotangent: np.zeros((len(rows), rows.shape[1] - 1))
 
 
+@dataclass(frozen=True)
+class LeafMasks:
+    """The leaves of many rows by sets of bits (QuickScorer: Lucchese et al., 2015).
+
+    A question that a row answers with yes rules out the leaves below its first child. Of the leaves
+    that no question rules out, the leftmost is the row's. What the questions of a tree about one
+    column rule out together depends only on how many of their thresholds the row is above: it is
+    looked up in a table, one look-up for each column instead of one step for each question.
+
+    ``thresholds`` has all thresholds of each column, in order.
+    """
+
+    thresholds: dict[int, Array]
+    groups: list["MaskedTrees"]
+
+    def leaves(self, x: Array) -> Iterator[tuple[slice, Indices]]:
+        """The leaves (n, T) of all rows of x (n, D) in the trees of each group."""
+        above = {j: np.searchsorted(t, x[:, j]) for j, t in self.thresholds.items()}
+        for group in self.groups:
+            yield group.trees, group.leaves(len(x), above)
+
+
+@dataclass(frozen=True)
+class MaskedTrees:
+    """Masks of some trees.
+
+    ``tables`` has for each column that they ask about the masks (b + 1, T) of leaves that are left
+    if a row is above none, one, … or all of their b thresholds, and which of these rows applies if
+    it is above 0, 1, … of all the forest's thresholds. ``leaf_at`` (T·64,) has the number of the
+    leaf at each place of each tree.
+    """
+
+    trees: slice
+    tables: dict[int, tuple[NDArray[np.uint16], Masks]]
+    leaf_at: Indices
+
+    def leaves(self, n: int, above: dict[int, Indices]) -> Indices:
+        """The leaf of each row in each tree (n, T), for rows above so many thresholds (n,)."""
+        count = self.trees.stop - self.trees.start
+        left = np.full((n, count), ~np.uint64(0))
+        some = np.empty_like(left)
+        for j, (place, masks) in self.tables.items():
+            masks.take(place.take(above[j]), axis=0, out=some, mode="clip")
+            left &= some
+        # The lowest bit that is left is a power of two: a float64 has its exponent from bit 52 on.
+        np.negative(left, out=some)
+        some &= left
+        lowest = (some.astype(np.float64).view(np.int64) >> 52) - 1023
+        lowest += np.arange(count) * MASK_BITS
+        return self.leaf_at.take(lowest)
+
+
+def leaf_masks(forest: Forest) -> LeafMasks | None:
+    """Masks of all trees; None if one has too many leaves, or a node is in several or no trees."""
+    questions = len(forest.columns)
+    columns = np.unique(forest.columns)
+    owner, first, size = places(forest)
+    first_children = forest.children[:, 0]
+    apart = (owner[forest.children] == owner[:questions, None]).all()
+    once = np.bincount(forest.children.ravel(), minlength=len(owner))
+    once[forest.roots] += 1
+    if not (apart and (once == 1).all()) or size.max() > MASK_BITS or len(columns) > MASKED_COLUMNS:
+        return None
+    one = np.uint64(1)
+    below = (one << size[first_children].astype(np.uint64)) - one
+    masks = ~(below << first[first_children].astype(np.uint64))
+    thresholds = {int(j): np.unique(forest.thresholds[forest.columns == j]) for j in columns}
+    groups = []
+    for trees in slices_of_members(forest.roots, MASKED_TREES):
+        own = (owner >= trees.start) & (owner < trees.stop)
+        tree = owner - trees.start
+        leaf = np.flatnonzero(own[questions:])
+        leaf_at = np.zeros((trees.stop - trees.start, MASK_BITS), np.intp)
+        leaf_at[tree[questions + leaf], first[questions + leaf]] = leaf
+        tables = {}
+        for j, every in thresholds.items():
+            asked = np.flatnonzero(own[:questions] & (forest.columns == j))
+            if len(asked):
+                of_tree = forest.thresholds[asked], tree[asked], masks[asked]
+                tables[j] = mask_table(every, *of_tree, len(leaf_at))
+        groups.append(MaskedTrees(trees, tables, leaf_at.ravel()))
+    return LeafMasks(thresholds, groups)
+
+
+def mask_table(
+    every: Array, thresholds: Array, tree: Indices, masks: Masks, count: int
+) -> tuple[NDArray[np.uint16], Masks]:
+    """The table of one column for ``count`` trees: see :class:`MaskedTrees`.
+
+    ``every`` are the thresholds of all trees, in order; ``thresholds``, ``tree`` and ``masks`` are
+    those of these trees' questions.
+    """
+    own, place = np.unique(thresholds, return_inverse=True)
+    table = np.full((len(own) + 1, count), ~np.uint64(0))
+    np.bitwise_and.at(table, (place + 1, tree), masks)
+    passed = np.concatenate([[0], np.searchsorted(own, every, side="right")])
+    return passed.astype(np.uint16), np.bitwise_and.accumulate(table, axis=0)
+
+
+def slices_of_members(roots: Numbers, step: int) -> Iterator[slice]:
+    """At most ``step`` trees of one member at a time; roots (m, T) are counted row by row."""
+    members, count = roots.shape
+    for member in range(members):
+        for begin in range(0, count, step):
+            yield slice(member * count + begin, member * count + min(begin + step, count))
+
+
 def in_single(x: Array) -> Array:
     """Rows in single precision; numbers that are too large become infinite, and stay as large."""
     with np.errstate(over="ignore"):
         return x.astype(np.float32)
+
+
+def of_grown(tree: Any, values: Array) -> Forest:
+    """A tree of scikit-learn's (its attribute ``tree_``) as a forest of one member and one tree.
+
+    Its questions come first, parents before children, then its leaves. ``values`` (nodes, d) are
+    those of all nodes; only those of leaves are kept.
+    """
+    order = [np.zeros(1, np.intp)]
+    left, right = tree.children_left, tree.children_right
+    while len(order[-1]):
+        parents = order[-1][left[order[-1]] >= 0]
+        order.append(np.stack([left[parents], right[parents]], axis=1).ravel())
+    nodes = np.concatenate(order)
+    is_leaf = left[nodes] < 0
+    questions = nodes[~is_leaf]
+    leaves = nodes[is_leaf]
+    number = np.empty(len(nodes), np.intp)
+    number[np.concatenate([questions, leaves])] = np.arange(len(nodes))
+    children = np.stack([number[left[questions]], number[right[questions]]], axis=1)
+    return Forest(
+        whole(tree.feature[questions]),
+        frozen(rounded_down(tree.threshold[questions])),
+        whole(children),
+        whole(np.zeros((1, 1), np.intp)),
+        frozen(values[leaves].astype(np.float32)),
+    )
+
+
+def rounded_down(thresholds: Array) -> Array:
+    """The largest numbers in single precision that are not above these.
+
+    A number in single precision is above both or above neither.
+    """
+    near = thresholds.astype(np.float32)
+    below: Array = np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+    return below
 
 
 def as_one_member(forests: list[Forest]) -> Forest:
@@ -217,16 +382,32 @@ def led(forest: Forest, leads: Array) -> Forest:
 
 def owners(forest: Forest) -> Indices:
     """The number of the tree that each leaf belongs to; trees are counted member by member."""
+    return places(forest)[0][len(forest.columns) :]
+
+
+def places(forest: Forest) -> tuple[Indices, Indices, Indices]:
+    """Of each node: its tree, the place of its first leaf in the tree, and how many leaves it has.
+
+    Leaves have places from left to right, from 0 on. Trees are counted member by member.
+    """
     questions = len(forest.columns)
-    owner = np.zeros(questions + len(forest.values), np.intp)
+    owner, first, size = np.zeros((3, questions + len(forest.values)), np.intp)
+    size[questions:] = 1
     nodes = forest.roots.ravel()
     owner[nodes] = np.arange(len(nodes))
-    nodes = nodes[nodes < questions]
-    while len(nodes):
+    levels = []
+    while len(nodes := nodes[nodes < questions]):
+        levels.append(nodes)
         children = forest.children[nodes]
         owner[children] = owner[nodes][:, None]
-        nodes = children[children < questions]
-    return owner[questions:]
+        nodes = children.ravel()
+    for nodes in reversed(levels):
+        size[nodes] = size[forest.children[nodes]].sum(axis=1)
+    for nodes in levels:
+        one, other = forest.children[nodes].T
+        first[one] = first[nodes]
+        first[other] = first[nodes] + size[one]
+    return owner, first, size
 
 
 def whole(numbers: NDArray[np.integer]) -> Numbers:

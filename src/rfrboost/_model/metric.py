@@ -2,23 +2,18 @@
 
 After some layers the model's input gradients show which directions matter. Their average outer
 product M (AGOP; Radhakrishnan, Beaglehole, Pandit, Belkin 2024) measures distances for the next
-layer: SWIM pairs are drawn, and neurons placed, among rows z·L with L = M^½. Inputs that do not
-matter, the known weakness of random features, then lose their influence.
+layer: SWIM pairs are drawn, and neurons placed, among rows z·L with L = M^½
+(:class:`~rfrboost._model.samplers.InMetric`). Inputs that do not matter, the known weakness of
+random features, then lose their influence.
 
 Gradients are (n, D, d); L is (D, D), or its diagonal (D,) for many columns. There is nothing to
 learn from features without a derivative.
 """
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from numpy.random import Generator
 from scipy.linalg import eigh
 
-from rfrboost._model.features import DenseFeatures
-from rfrboost._model.samplers import Sampler
-from rfrboost._numerics.blas import product, stretched
+from rfrboost._numerics.blas import product
 from rfrboost._typing import Array
 
 # Number of gradients that are averaged, one for each row and output. With fewer, two inputs of
@@ -75,20 +70,3 @@ def column_metric(gradients: Array) -> Array:
         return np.ones(D)
     diagonal: Array = np.sqrt(steep * (D / steep.sum()) + FLOOR)
     return diagonal
-
-
-@dataclass(frozen=True)
-class InMetric:
-    """A sampler that draws features of rows z·L, and returns them as features of z itself."""
-
-    sampler: Sampler
-    L: Array
-
-    def n_rows(self, n_features: int) -> int:
-        return self.sampler.n_rows(n_features)
-
-    def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
-        # A metric is learned from features with weights only, so that these have weights too.
-        features: Any = self.sampler.sample(stretched(Z, self.L), Y, n_features, rng)
-        directions = stretched(features.weights[:-1].T, self.L.T).T
-        return DenseFeatures(np.vstack([directions, features.weights[-1:]]), features.activation)

@@ -376,11 +376,6 @@ def centered(X: Array, mean: Array) -> Array:
     return rows
 
 
-def homogeneous(X: Array) -> Array:
-    """Rows (x, 1) in float64, a copy."""
-    return centered(X, np.zeros(X.shape[1]))
-
-
 def row_slices(n: int, batch_rows: int = PREDICT_ROWS) -> list[slice]:
     """The batches of n rows; one empty batch if there are no rows."""
     return [slice(i, i + batch_rows) for i in range(0, max(n, 1), batch_rows)]

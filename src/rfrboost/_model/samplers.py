@@ -4,6 +4,7 @@
 - :class:`SparseSWIM`: SWIM neurons that see one to three columns, as splits of a tree do.
 - :class:`IID` and :class:`Fourier`: weights that do not depend on the data.
 - :class:`TransformerSampler`: any scikit-learn transformer.
+- :class:`InMetric`: any of these in a learned metric (:mod:`rfrboost._model.metric`).
 
 Equation names (eqSWIMWeights, eqSWIMDensity) are those of the paper. All randomness comes from the
 generator that ``sample`` is given.
@@ -24,7 +25,7 @@ from rfrboost._model.features import (
     TransformerFeatures,
     dense,
 )
-from rfrboost._numerics.blas import squared_distances
+from rfrboost._numerics.blas import squared_distances, stretched
 from rfrboost._typing import Array, Indices
 
 # Candidate pairs that each SWIM neuron is chosen from. √(CANDIDATES·p) rows are each paired with
@@ -279,3 +280,20 @@ def chosen_pairs(change: Array, distance: Array, rng: Generator) -> Indices:
     drawn = (cumulative <= rng.random((len(density), 1)) * cumulative[:, -1:]).sum(axis=1)
     pairs: Indices = np.minimum(drawn, density.shape[1] - 1)
     return pairs
+
+
+@dataclass(frozen=True)
+class InMetric:
+    """A sampler that draws features of rows z·L, and returns them as features of z itself."""
+
+    sampler: Sampler
+    L: Array
+
+    def n_rows(self, n_features: int) -> int:
+        return self.sampler.n_rows(n_features)
+
+    def sample(self, Z: Array, Y: Array, n_features: int, rng: Generator) -> DenseFeatures:
+        # A metric is learned from features with weights only, so that these have weights too.
+        features: Any = self.sampler.sample(stretched(Z, self.L), Y, n_features, rng)
+        directions = stretched(features.weights[:-1].T, self.L.T).T
+        return DenseFeatures(np.vstack([directions, features.weights[-1:]]), features.activation)

@@ -12,8 +12,9 @@ determined; the rest is zero.
 - :func:`solve_shifts`: a shift for each column of B.
 - :func:`solve_kernel`: a large kernel matrix in single precision, without some rows and columns.
 
-:func:`ridge` is ridge regression with an intercept from moments, :func:`ridge_of_rows` the same
-from inner products of rows, for fewer rows than columns.
+:func:`ridge` is ridge regression with an intercept from moments, :func:`ridges` the same under
+several penalties, and :func:`ridge_of_rows` from inner products of rows, for fewer rows than
+columns.
 """
 
 from collections.abc import Callable, Iterable
@@ -271,6 +272,25 @@ def ridge(moments: Moments, l2: float, single: bool = False) -> tuple[Array, Arr
     moments.center()
     C = solve(moments.ff, moments.weight * l2, moments.fr, single)
     return C, (moments.r - moments.f @ C) / moments.weight
+
+
+def ridges(
+    moments: Moments, penalties: tuple[float, ...], targets: Indices, single: bool = False
+) -> tuple[Array, Array]:
+    """Ridge regressions as by :func:`ridge` under each penalty, to some columns of r for each.
+
+    ``targets`` (penalties, d) are the numbers of these columns. Returns C (p, penalties·d) and the
+    intercepts (penalties·d,), the outputs of each penalty side by side.
+    """
+    moments.center()
+    d = targets.shape[1]
+    C = np.empty((len(moments.f), targets.size), order="F")
+    c = np.empty(targets.size)
+    for i, (l2, r) in enumerate(zip(penalties, targets, strict=True)):
+        own = slice(i * d, (i + 1) * d)
+        C[:, own] = solve(moments.ff, moments.weight * l2, moments.fr[:, r], single)
+        c[own] = (moments.r[r] - np.einsum("i,ij->j", moments.f, C[:, own])) / moments.weight
+    return C, c
 
 
 def ridge_of_rows(

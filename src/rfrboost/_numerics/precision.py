@@ -21,8 +21,6 @@ the summation, with LARGEST_NOISE. Ensembles decide neuron by neuron
 
 import numpy as np
 
-from rfrboost._typing import Array
-
 # The largest relative rounding error of float32, u above.
 UNIT_ROUNDOFF = 2.0**-24
 
@@ -80,9 +78,3 @@ def predicting_dtypes(
         features,
         double if SUMMATION_FACTOR * UNIT_ROUNDOFF * gain > SHARE_OF_SUMS * noise else features,
     )
-
-
-def float32_suffices(weights: Array, largest_input: float) -> bool:
-    """Whether float32 pre-activations keep enough digits for these weights and inputs."""
-    largest_weight = np.abs(weights).max(initial=0.0)
-    return bool(largest_weight < LARGEST_FACTOR and largest_input < LARGEST_FACTOR)

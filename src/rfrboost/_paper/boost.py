@@ -6,7 +6,6 @@ rule's task (:mod:`rfrboost._paper.steps`); a sampler draws the random features.
 ensemble of an automatic fit is boosted elsewhere (:mod:`rfrboost._auto.members`).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import cast
@@ -17,7 +16,7 @@ from numpy.random import Generator, SeedSequence, default_rng
 from rfrboost._model.features import FeatureMap
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
-from rfrboost._model.metric import InMetric, learned_metric, metric_rows
+from rfrboost._model.metric import learned_metric, metric_rows
 from rfrboost._model.network import (
     Head,
     Layer,
@@ -28,7 +27,7 @@ from rfrboost._model.network import (
     rows_gradient,
     start,
 )
-from rfrboost._model.samplers import Sampler
+from rfrboost._model.samplers import InMetric, Sampler
 from rfrboost._numerics.arrays import frozen, largest_entry
 from rfrboost._paper.heads import constant_head, fit_head
 from rfrboost._paper.steps import StepRule
@@ -88,22 +87,16 @@ class Recipe:
     seed: int
 
 
-def always(network: Network) -> bool:
-    """Whether another layer may be added, where only their number is limited: yes."""
-    return True
-
-
 def boost(
     chunks: Chunks,
     recipe: Recipe,
     fitted: Network | None,
-    watch: Watch,
-    may_add_layer: Callable[[Network], bool] = always,
-) -> Network:
+    watch: Watch | None = None,
+) -> tuple[Network, list[LayerRecord]]:
     """Fit a network, or add layers to a fitted one, up to ``recipe.n_layers``.
 
-    ``watch`` is told of every layer, and may end the fit; ``may_add_layer`` is asked at the start
-    and after each.
+    Returns it with the records of the layers that were added. ``watch``, if there is one, is told
+    of every layer, and may end the fit.
     """
     facts = chunks.facts
     # Subtracting the mean changes neither SWIM features nor a head with an intercept, and keeps
@@ -116,8 +109,9 @@ def boost(
         network = resume(chunks, fitted, recipe)
     W = network.heads[-1]
     risk = chunks.total(training_risk, W, recipe.loss)
+    records: list[LayerRecord] = []
 
-    while len(network.layers) < recipe.n_layers and may_add_layer(network):
+    while len(network.layers) < recipe.n_layers:
         t = len(network.layers) + 1
         began = perf_counter()
         if recipe.n_parts > 1:
@@ -140,9 +134,10 @@ def boost(
         risk = chunks.total(training_risk, W, recipe.loss)
         seconds = perf_counter() - began
         record = LayerRecord(t, risk.loss / risk.weight, A.alpha, A.gradient_norm, seconds)
-        if not watch.layer(record):
+        records.append(record)
+        if watch is not None and not watch.layer(record):
             break
-    return network
+    return network, records
 
 
 def layer_generator(seed: int, t: int) -> Generator:

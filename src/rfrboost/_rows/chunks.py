@@ -344,6 +344,11 @@ def every_nth_target(chunk: Chunk, n: int) -> Sums:
     return Sums([chunk.y[some]], [weights_of(chunk)[some]])
 
 
+def target_powers(chunk: Chunk, shift: Array | float, scale: Array, power: int) -> Sums:
+    """Σw·((y − shift)/scale)^power of every output, and Σw."""
+    return weighted_sums(((chunk.y - shift) / scale) ** power, chunk.w)
+
+
 def weights_of(chunk: Chunk) -> Array:
     """The chunk's weights; ones if it has none."""
     return np.ones(chunk.size) if chunk.w is None else chunk.w

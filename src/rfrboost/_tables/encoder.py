@@ -28,6 +28,7 @@ from zlib import crc32
 import numpy as np
 
 from rfrboost._numerics.sizes import BATCH_ROWS
+from rfrboost._numerics.threads import side_by_side
 from rfrboost._tables.report import ColumnReport, UnseenValuesWarning
 from rfrboost._tables.spellings import SpelledColumn
 from rfrboost._tables.table import Table, read_table
@@ -107,7 +108,8 @@ class Scaling:
 
     def __call__(self, x: Array) -> None:
         """Fill and scale x (n, D) in place."""
-        for begin in range(0, len(x), BATCH_ROWS):
+
+        def scale(begin: int) -> None:
             batch = x[begin : begin + BATCH_ROWS]
             np.copyto(batch, self.fill, where=np.isnan(batch))
             if self.low is not None:
@@ -115,6 +117,11 @@ class Scaling:
             with np.errstate(over="ignore"):
                 t = (batch - self.start) / self.width
             batch[:] = (squash(t) - self.mean) * self.gain
+
+        if len(x) <= BATCH_ROWS:
+            scale(0)
+        else:
+            side_by_side(scale, list(range(0, len(x), BATCH_ROWS)))
 
     def slopes(self, x: Array) -> Array:
         """d scaled / d x, elementwise (n, D); 0 where x is missing or clipped."""

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rfrboost._numerics.arrays import frozen
+from rfrboost._numerics.threads import side_by_side
 from rfrboost._tables.encoder import (
     DATE_PARTS,
     ColumnEncoder,
@@ -87,6 +88,11 @@ FEWEST_ROWS = 3
 # Rare levels whose checksums are kept, to tell them from unseen ones at prediction.
 MOST_RARE = 100_000
 
+# Columns of numbers that are held and sorted at a time, and the entries of a table from which on
+# several threads do it: with fewer, starting them takes longer.
+COLUMNS_AT_A_TIME = 16
+MANY_ENTRIES = 2**21
+
 # The name of the indicator of missing values among levels.
 MISSING = "(missing)"
 
@@ -104,16 +110,25 @@ def fit_numbers(
     scales: dict[int, Scale] = {}
     indicated: dict[bytes, tuple[int, Scale]] = {}
     ranges = {}
-    for j in columns:
-        x = table.number(j)
-        ranges[j] = range_of(x)
-        scale = fit_scale(x, w)
-        if scale is not None:
-            scales[j] = scale
+
+    def facts(x: Array) -> tuple[Range, Scale | None, bytes | None]:
         missing = np.isnan(x)
-        if worth_indicating(missing, w):
-            # Columns with missing values in the same rows share one indicator.
-            indicated.setdefault(missing.tobytes(), (j, missing_scale(missing, w)))
+        shown = missing.tobytes() if worth_indicating(missing, w) else None
+        return range_of(x), fit_scale(x, w), shown
+
+    many = table.shape[0] * len(columns) >= MANY_ENTRIES
+    for begin in range(0, len(columns), COLUMNS_AT_A_TIME):
+        some = columns[begin : begin + COLUMNS_AT_A_TIME]
+        numbers = [table.number(j) for j in some]
+        found = side_by_side(facts, numbers) if many else map(facts, numbers)
+        for j, (known, scale, missing) in zip(some, found, strict=True):
+            ranges[j] = known
+            if scale is not None:
+                scales[j] = scale
+            if missing is not None and missing not in indicated:
+                # Columns with missing values in the same rows share one indicator.
+                holes = np.frombuffer(missing, bool)
+                indicated[missing] = j, missing_scale(holes, w)
     encoder = NumberColumns(tuple(scales), tuple(j for j, _ in indicated.values()))
     return encoder, [*scales.values(), *(scale for _, scale in indicated.values())], ranges
 
@@ -170,12 +185,13 @@ def fit_scale(x: Array, w: Array | None) -> Scale | None:
     x, w = in_order(x, w)
     if not len(x) or x[0] == x[-1]:
         return None
-    start, stop = bulk(x, w)
+    cumulative = np.cumsum(w)
+    start, stop = bulk(x, w, cumulative)
     with np.errstate(over="ignore"):
         t = within_margin((x - start) / (stop - start))
     mean = float(np.average(t, weights=w))
     spread = float(np.sqrt(np.average((t - mean) ** 2, weights=w)))
-    median = sum(quantile(x, w, 0.5)) / 2
+    median = sum(quantile(x, cumulative, 0.5)) / 2
     gain = 1 / max(spread, LEAST_SPREAD)
     low, high = with_margin(float(x[0]), float(x[-1]))
     return Scale(median, start, stop - start, mean, gain, low, high)
@@ -201,26 +217,26 @@ def in_order(x: Array, w: Array | None) -> tuple[Array, Array]:
     return x[order], w[order]
 
 
-def bulk(x: Array, w: Array) -> tuple[float, float]:
-    """The two ends of the bulk of sorted values, which differ.
+def bulk(x: Array, w: Array, cumulative: Array) -> tuple[float, float]:
+    """The two ends of the bulk of sorted values, which differ; ``cumulative`` is as below.
 
     If nearly all values are equal, the bulk reaches from that value to the bulk of the others.
     """
-    start = quantile(x, w, LOWER)[0]
-    stop = quantile(x, w, UPPER)[1]
+    start = quantile(x, cumulative, LOWER)[0]
+    stop = quantile(x, cumulative, UPPER)[1]
     if start < stop:
         return start, stop
     others = x != start
-    x, w = x[others], w[others]
-    return min(start, quantile(x, w, LOWER)[0]), max(start, quantile(x, w, UPPER)[1])
+    x, cumulative = x[others], np.cumsum(w[others])
+    low, high = quantile(x, cumulative, LOWER)[0], quantile(x, cumulative, UPPER)[1]
+    return min(start, low), max(start, high)
 
 
-def quantile(x: Array, w: Array, level: float) -> tuple[float, float]:
-    """A quantile of sorted values as two values.
+def quantile(x: Array, cumulative: Array, level: float) -> tuple[float, float]:
+    """A quantile of sorted values as two values; ``cumulative`` (n,) are sums of their weights.
 
     They differ only where the weights below and above balance exactly between two values.
     """
-    cumulative = np.cumsum(w)
     wanted = level * cumulative[-1]
     last = len(x) - 1
     lower, upper = (np.searchsorted(cumulative, wanted, side=side) for side in ("left", "right"))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rfrboost._paper.stopping import FEWEST_LAYERS, IMPROVEMENT, PATIENCE, Stopping
+from rfrboost._auto.members import FEWEST_LAYERS, IMPROVEMENT, PATIENCE, Stopping
 
 
 def layers_until_stalled(losses):

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-core test-torch test-oldest test-newest test-locked lint bench bench-scale bench-predict replay docs \
+.PHONY: demo test test-core test-torch test-oldest test-newest test-locked lint bench bench-scale bench-predict replay notebooks docs \
 	wheel-test fuzz package audit lock clean
 
 ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
@@ -104,10 +104,14 @@ bench-predict: $(VENV)/bench.stamp
 replay: $(VENV)/experiments.stamp
 	$(BIN)/python -m experiments replay
 
+# The notebooks anew, with their outputs: some minutes on one core. Look at them before you commit.
+notebooks: $(VENV)/test.stamp
+	$(ONE_THREAD) $(BIN)/python tools/notebooks.py
+
 # The site, in docs/_build/html. Warnings are errors. Examples run on one core, with the commands of
 # this environment. Pages of modules are made anew, so that none is left of a module that is gone.
 docs: $(VENV)/docs.stamp
-	rm -rf docs/api docs/internals
+	rm -rf docs/api docs/internals docs/notebooks
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(ONE_THREAD) \
 		$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
@@ -120,4 +124,4 @@ fuzz: $(VENV)/test-core.stamp
 	$(BIN)/python -m tools.fuzz_files
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest .venv-locked docs/_build docs/api docs/gallery docs/internals dist build .pytest_cache .mypy_cache .ruff_cache demo-output
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-locked docs/_build docs/api docs/gallery docs/internals docs/notebooks dist build .pytest_cache .mypy_cache .ruff_cache demo-output

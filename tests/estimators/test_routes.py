@@ -1,6 +1,7 @@
 """The two routes: what "auto" means in each, what each refuses, and fits that fail."""
 
 import inspect
+import re
 from dataclasses import fields
 
 import numpy as np
@@ -110,6 +111,22 @@ def test_estimators_have_the_defaults_of_the_parameters(cls):
     shared = {field.name: field.default for field in fields(Parameters)}
     for name, parameter in inspect.signature(cls).parameters.items():
         assert parameter.default == shared[name], name
+
+
+def documented(cls, section: str) -> list[str]:
+    """The names below a heading of a docstring, in order."""
+    text = inspect.getdoc(cls).partition(f"\n{section}\n{'-' * len(section)}\n")[2]
+    entries = re.split(r"\n\n\w[\w ]*\n-+\n", text)[0]
+    lines = re.findall(r"^(\w[\w, ]*?)(?: :.*)?$", entries, re.MULTILINE)
+    return [name for line in lines for name in line.split(", ")]
+
+
+@pytest.mark.parametrize("cls", [RFRBoostRegressor, RFRBoostClassifier])
+def test_parameters_of_single_networks_are_documented_apart(cls):
+    names = list(inspect.signature(cls).parameters)
+    apart = documented(cls, "Other Parameters")
+    assert sorted(apart) == sorted(set(ignored(ENSEMBLE)) & set(names))
+    assert sorted(documented(cls, "Parameters") + apart) == sorted(names)
 
 
 def test_no_parameter_of_the_classifier_has_a_single_legal_value():

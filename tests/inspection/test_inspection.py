@@ -17,6 +17,7 @@ import rfrboost.inspection
 from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
 from rfrboost.inspection import (
     ImportancesDisplay,
+    ResidualsDisplay,
     plot_calibration,
     plot_importances,
     plot_learning_curve,
@@ -61,6 +62,15 @@ def test_residuals_are_out_of_fold_where_no_rows_are_given(ensemble, ax):
     np.testing.assert_allclose(points, np.column_stack([display.predicted, y]))
     assert sum(bar.get_height() for bar in display.ax_[1].patches) == len(y)
     assert display.ax_[0].get_xlabel() == "predicted target"
+
+
+def test_residuals_in_thousands_are_written_out(ax):
+    actual = np.linspace(0, 50_000, 101)
+    display = ResidualsDisplay(actual, actual[::-1]).plot(ax=ax)
+    written = [text.get_text() for text in display.ax_[1].texts]
+    assert "5%: −45,000" in written
+    assert "95%: 45,000" in written
+    assert not [text for text in written if "e+" in text]
 
 
 def test_residuals_of_given_rows_are_those_of_predict(ensemble, ax):

@@ -140,22 +140,25 @@ class RFRBoostClassifier(NetworkClassifier):
     n_layers : int or "auto", default="auto"
         "auto" fits the ensemble. A number is T, the layers of a single network; with 0 the model is
         logistic regression on Φ₀.
-    features, n_features, feature_scale, pair_sampling, activation
-        The random features f_t, as in :class:`RFRBoostRegressor`.
-    initial, initial_scale, hidden_dim
-        Single networks: Φ₀ and its width D, as in :class:`RFRBoostRegressor`.
-    learning_rate, l2_head, l2_step
-        η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
-    normalize, sample_splitting, warm_start
-        Single networks, as in :class:`RFRBoostRegressor`.
-    metric, preprocess, categorical_features, n_bags, max_seconds, scoring, snapshot
-        As in :class:`RFRBoostRegressor`.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of rows, by class; a class that a dict does not name has 1.
         "balanced" gives all classes the same weight in all. Probabilities, ``oof_score_`` and
         ``predict_set`` are then those of rows weighted so. Refused for several labels per row.
+    categorical_features, preprocess, n_bags, max_seconds, scoring, snapshot
+        As in :class:`RFRBoostRegressor`.
     random_state, n_jobs, verbose, callbacks
         As in :class:`RFRBoostRegressor`.
+    features, n_features, feature_scale, pair_sampling, activation, metric
+        The random features f_t, as in :class:`RFRBoostRegressor`.
+    learning_rate, l2_head, l2_step
+        η and the penalties of W_t and A_t, as in :class:`RFRBoostRegressor`.
+
+    Other Parameters
+    ----------------
+    initial, initial_scale, hidden_dim
+        Single networks: Φ₀ and its width D, as in :class:`RFRBoostRegressor`.
+    normalize, sample_splitting, warm_start
+        Single networks, as in :class:`RFRBoostRegressor`.
 
     Attributes
     ----------

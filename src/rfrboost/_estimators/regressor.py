@@ -94,74 +94,31 @@ class RFRBoostRegressor(NetworkRegressor):
     for the head under squared error, and a regularised least squares problem for A_t. X should then
     be standardised.
 
-    What "auto" stands for in each case is in one table, on the documentation's page about
-    architecture. A parameter that would have no effect is refused.
+    *Parameters* are those of the ensemble, most of which a single network has too; *Other
+    Parameters* are those of single networks alone. What "auto" stands for in each case is in one
+    table, on the documentation's page about architecture. A parameter that would have no effect is
+    refused.
 
     Parameters
     ----------
     n_layers : int or "auto", default="auto"
         "auto" fits the ensemble. A number is T, the layers of a single network; with 0 the model is
         linear in Φ₀.
-    strategy : {"gradient", "greedy"}, default="gradient"
-        Single networks. "gradient" (Algorithm 2, any loss) fits the functional gradient and
-        searches along it; "greedy" (Algorithm 1, squared error only) minimises the training
-        objective.
-    step_matrix : {"dense", "diagonal", "scalar"}, default="dense"
-        Single networks with ``strategy="greedy"``: the form of A_t. "diagonal" and "scalar" add the
-        features of Φ and of x, each as wide as Φ, so that ``n_features`` has no effect.
     loss : {"squared_error", "huber", "quantile", "poisson"} or Loss, default="squared_error"
         "huber" is quadratic up to 1.345 robust standard deviations of y. An object of a class
         derived from :class:`rfrboost.Loss` may be passed.
     quantile : float or sequence of rising floats, default=0.5
         The level for ``loss="quantile"``. With several, as in (0.05, 0.5, 0.95), one fit predicts
         all of them, a column each, and they never cross.
-    features : {"auto", "swim", "sparse", "gaussian", "uniform", "fourier"}, tuple or object
-        The random features f_t. "swim" neurons are placed between pairs of training points;
-        "sparse" ones too, but see one to three columns each; "gaussian" ones have weights and
-        offsets N(0, scale²/D), "uniform" ones U(±scale/√D); "fourier" are cosines. The ensemble
-        fits a family of members for each of ("swim", "sparse", "bumps", "trees"), or for those in a
-        tuple of these names. Any scikit-learn transformer, or an object with ``n_rows`` and
-        ``sample`` (see :class:`rfrboost.Sampler`), works too.
-    n_features : int, (int, int) or "auto", default="auto"
-        Features per layer. In a single network, how many of Φ and how many of x; an int is shared
-        out evenly. The ensemble's features are all of x, as many as both numbers together.
-    feature_scale : float or "auto", default="auto"
-        For "swim" and "sparse" the constant c: a neuron's pre-activation is −c and +c at its two
-        points. For the others, the scale of the weights.
-    pair_sampling : {"gradient", "uniform"}, default="gradient"
-        How SWIM draws pairs of points: in proportion to ‖Δy‖/‖Δx‖, or uniformly.
-    activation : {"tanh", "relu", "sigmoid", "sin", "cos"}, default="tanh"
-        The activation function of the neurons; "fourier" features, samplers and transformers have
-        their own.
-    initial : {"identity", "swim", "gaussian", "uniform"}, default="identity"
-        Single networks: Φ₀, the representation before the first layer; X itself or random features.
-    initial_scale : float, default=None
-        Single networks: ``feature_scale`` for Φ₀, if it should differ.
-    hidden_dim : int, default=None
-        Single networks: D, the width of Φ, for an ``initial`` other than "identity" (None: 512).
-    learning_rate : float, (float, float) or "auto", default="auto"
-        η. In a single network also (c, s), for the schedule η_t = c·t^(−s) of the regret bound.
-    l2_head : float or "auto", default="auto"
-        The penalty λ of W_t (in the ensemble, of the linear members), on the scale of a mean over
-        rows; 0 is no penalty.
-    l2_step : float or "auto", default="auto"
-        The penalty λ of A_t, likewise. With ``strategy="greedy"`` its unit is that of y², as in the
-        paper's objective.
-    normalize : bool, default=False
-        Single networks: standardise Φ after each layer, by the training rows' statistics.
-    metric : {"auto", "identity", "agop"}, default="auto"
-        How distances between inputs are measured where features of x are drawn. "identity" is the
-        paper's. "agop" learns it from the model itself, by the average gradient outer product of
-        the layers so far, so that inputs that do not matter fade.
+    categorical_features : "from_dtype" or array-like, default="from_dtype"
+        Automatic fits: the columns that hold categories, by names, indices or a mask, even if their
+        values are numbers. The others, and all with "from_dtype", are judged by their types and
+        values.
     preprocess : "auto" or None, default="auto"
         Whether an automatic fit encodes tables: numbers with outliers and missing values,
         categories, dates, text. Every column of numbers is scaled, so that units do not matter, and
         a number outside the range of the training rows counts as the nearest one inside. A single
         network always takes X as it is, finite numbers.
-    categorical_features : "from_dtype" or array-like, default="from_dtype"
-        Automatic fits: the columns that hold categories, by names, indices or a mask, even if their
-        values are numbers. The others, and all with "from_dtype", are judged by their types and
-        values.
     n_bags : int, default=5
         Ensemble: the number of cross-validation folds, one member of each family for each. With 1
         there is one member of each family, which holds out a fifth of the rows.
@@ -180,15 +137,9 @@ class RFRBoostRegressor(NetworkRegressor):
         the same fit goes on after the last of them, to the same model bit for bit; the snapshot of
         another fit is refused. It is removed when the fit is complete. It holds training rows, and
         no pickle; it needs an integer as ``random_state``, and the package safetensors.
-    sample_splitting : bool, default=False
-        Single networks: fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes.
-        Equal rows may then fall into different parts, so that a weight of 2 no longer equals
-        repeating the row.
     random_state : int, RandomState or None, default=None
         The same seed gives the same model. Which rows are drawn depends on their content and
         weights, not on their order.
-    warm_start : bool, default=False
-        Single networks: let ``fit`` add layers to a fitted model, up to ``n_layers``.
     n_jobs : int, default=None
         The number of threads of a fit, which changes no bit of the model; -1 is one for each
         processor, None as many as BLAS may use.
@@ -201,6 +152,60 @@ class RFRBoostRegressor(NetworkRegressor):
         with layer 1 again. One that returns True ends the fit with what has been fitted; "family"
         ends the layers of the family at hand only. What it raises ends the fit, and the
         estimator stays as it was. :mod:`rfrboost.callbacks` has some.
+    features : {"auto", "swim", "sparse", "gaussian", "uniform", "fourier"}, tuple or object
+        The random features f_t. "swim" neurons are placed between pairs of training points;
+        "sparse" ones too, but see one to three columns each; "gaussian" ones have weights and
+        offsets N(0, scale²/D), "uniform" ones U(±scale/√D); "fourier" are cosines. The ensemble
+        fits a family of members for each of ("swim", "sparse", "bumps", "trees"), or for those in a
+        tuple of these names. Any scikit-learn transformer, or an object with ``n_rows`` and
+        ``sample`` (see :class:`rfrboost.Sampler`), works too.
+    n_features : int, (int, int) or "auto", default="auto"
+        Features per layer. In a single network, how many of Φ and how many of x; an int is shared
+        out evenly. The ensemble's features are all of x, as many as both numbers together.
+    feature_scale : float or "auto", default="auto"
+        For "swim" and "sparse" the constant c: a neuron's pre-activation is −c and +c at its two
+        points. For the others, the scale of the weights.
+    pair_sampling : {"gradient", "uniform"}, default="gradient"
+        How SWIM draws pairs of points: in proportion to ‖Δy‖/‖Δx‖, or uniformly.
+    activation : {"tanh", "relu", "sigmoid", "sin", "cos"}, default="tanh"
+        The activation function of the neurons; "fourier" features, samplers and transformers have
+        their own.
+    metric : {"auto", "identity", "agop"}, default="auto"
+        How distances between inputs are measured where features of x are drawn. "identity" is the
+        paper's. "agop" learns it from the model itself, by the average gradient outer product of
+        the layers so far, so that inputs that do not matter fade.
+    learning_rate : float, (float, float) or "auto", default="auto"
+        η. In a single network also (c, s), for the schedule η_t = c·t^(−s) of the regret bound.
+    l2_head : float or "auto", default="auto"
+        The penalty λ of W_t (in the ensemble, of the linear members), on the scale of a mean over
+        rows; 0 is no penalty.
+    l2_step : float or "auto", default="auto"
+        The penalty λ of A_t, likewise. With ``strategy="greedy"`` its unit is that of y², as in the
+        paper's objective.
+
+    Other Parameters
+    ----------------
+    strategy : {"gradient", "greedy"}, default="gradient"
+        Single networks. "gradient" (Algorithm 2, any loss) fits the functional gradient and
+        searches along it; "greedy" (Algorithm 1, squared error only) minimises the training
+        objective.
+    step_matrix : {"dense", "diagonal", "scalar"}, default="dense"
+        Single networks with ``strategy="greedy"``: the form of A_t. "diagonal" and "scalar" add the
+        features of Φ and of x, each as wide as Φ, so that ``n_features`` has no effect.
+    initial : {"identity", "swim", "gaussian", "uniform"}, default="identity"
+        Single networks: Φ₀, the representation before the first layer; X itself or random features.
+    initial_scale : float, default=None
+        Single networks: ``feature_scale`` for Φ₀, if it should differ.
+    hidden_dim : int, default=None
+        Single networks: D, the width of Φ, for an ``initial`` other than "identity" (None: 512).
+    normalize : bool, default=False
+        Single networks: standardise Φ after each layer, by the training rows' statistics.
+    sample_splitting : bool, default=False
+        Single networks: fit every layer on ⌊n/T⌋ rows of its own, as the regret bound assumes.
+        Equal rows may then fall into different parts, so that a weight of 2 no longer equals
+        repeating the row.
+    warm_start : bool, default=False
+        Single networks: let ``fit`` add layers to a fitted model, up to ``n_layers``.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ class ResidualsDisplay:
         heading(left, "Predicted and actual", f"R² {self.r2:.3f}; {rows}".rstrip("; "))
         self._draw_distribution(right)
         right.set_xlabel(f"actual − predicted {target}")
-        heading(right, "Residuals", f"RMSE {self.rmse:.4g}")
+        heading(right, "Residuals", f"RMSE {digits(self.rmse)}")
         self.ax_ = np.array([left, right])
         self.figure_ = left.figure
         return self
@@ -90,12 +90,12 @@ class ResidualsDisplay:
         clipped = np.clip(self.residuals, low, high)
         ax.hist(clipped, N_BARS if high > low else 1, color=PALE, edgecolor="white")
         ax.axvline(0, color=INK, linestyle="--", linewidth=1.2)
-        ax.margins(x=0.16, y=0.16)
+        ax.margins(x=0.2, y=0.16)
         for level, side in ((0.05, "right"), (0.95, "left")):
             value = float(np.quantile(self.residuals, level))
             ax.axvline(value, color=COLOURS[1], linewidth=1.5)
             ax.annotate(
-                f"{level:.0%}: {value:.3g}".replace("-", "−"),
+                f"{level:.0%}: {digits(value)}",
                 (value, 0.985),
                 (4 if side == "left" else -4, 0),
                 xycoords=("data", "axes fraction"),
@@ -106,6 +106,12 @@ class ResidualsDisplay:
             )
         ax.set(ylabel="rows", box_aspect=1)
         plain(ax, "y")
+
+
+def digits(value: float) -> str:
+    """A number with three digits, or with all up to the point from 1,000 to a million."""
+    text = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+    return text.replace("-", "−")
 
 
 def plot_residuals(

@@ -1,0 +1,44 @@
+"""Run the notebooks of examples/notebooks and write their outputs: ``make notebooks``.
+
+    python tools/notebooks.py [NAME ...]
+
+Of a notebook's metadata only the kernel is kept, so that a run on another machine changes nothing
+but outputs. A notebook whose cell raises is left as it was.
+"""
+
+import sys
+from pathlib import Path
+
+import nbclient
+import nbformat
+
+FOLDER = Path(__file__).parent.parent / "examples" / "notebooks"
+#: seconds until a kernel that does not start has failed; a busy machine may take long
+PATIENCE = 3600
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def run(path: Path) -> None:
+    """Execute a notebook from top to bottom, and write it back."""
+    book = nbformat.read(path, as_version=4)
+    client = nbclient.NotebookClient(
+        book,
+        timeout=None,
+        startup_timeout=PATIENCE,
+        kernel_name="python3",
+        coalesce_streams=True,
+        record_timing=False,
+        resources={"metadata": {"path": str(FOLDER)}},
+    )
+    client.execute()
+    book.metadata = nbformat.from_dict(METADATA)
+    nbformat.write(book, path)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or sorted(path.stem for path in FOLDER.glob("*.ipynb")):
+        run(FOLDER / f"{name}.ipynb")
+        print(name)

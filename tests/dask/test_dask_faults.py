@@ -243,7 +243,7 @@ def broken(X, y):
         "cuts": (frame, y_.rechunk(50), None, "are cut differently"),
         "names": (other, y_, None, "Partition 1: the columns of X .*x0"),
         "nothing": (X_[:0], y_[:0], None, "every partition is empty"),
-        "no weight": (X_, y_, no_weight, "of weight zero|at least one non-zero"),
+        "no weight": (X_, y_, no_weight, "of weight zero|zero for every row|at least one non-zero"),
         "negative": (X_, y_, no_weight - 1.0, "Partition .: weights must be zero or positive"),
         "huge": (X_ * 1e80, y_, None, "values as large as"),
     }

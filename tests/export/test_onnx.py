@@ -254,7 +254,7 @@ def test_probabilities_have_the_type_that_was_asked_for():
 @pytest.mark.parametrize("largest", [2**63 - 1, 2**63, 2**64 - 1])
 def test_large_labels_do_not_wrap(largest):
     X, y = classification(classes=2)
-    labels = np.where(y == "class 0", 3, largest).astype(np.uint64)
+    labels = np.array([largest, 3], np.uint64)[(y == "class 0").astype(int)]
     model = RFRBoostClassifier(1, n_features=20, random_state=0).fit(X, labels)
     check(model, X.astype(np.float32), labels)
 

@@ -148,5 +148,9 @@ def concatenated(parts: tuple[Any, ...]) -> Any:
         return sparse.vstack(parts, format="csr")
     if hasattr(parts[0], "columns"):
         # pandas and polars both have concat; the library is imported if its frames exist.
-        return sys.modules[library_of(parts[0])].concat(list(parts))
+        with warnings.catch_warnings():
+            # pandas 2 announces another type for columns that are empty in a block. Columns are
+            # read by what is in their cells.
+            warnings.simplefilter("ignore", FutureWarning)
+            return sys.modules[library_of(parts[0])].concat(list(parts))
     return np.concatenate(parts)

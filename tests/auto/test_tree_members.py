@@ -20,6 +20,7 @@ from rfrboost._auto.trees import (
     LEAVES,
     Growth,
     fit_trees,
+    grid_of,
     grow,
     grow_layer,
     node_values,
@@ -81,14 +82,14 @@ def test_rows_without_weight_do_not_count():
     np.testing.assert_array_equal(trees[0].threshold, trees[1].threshold)
 
 
-@pytest.mark.parametrize("best", [False, True])
-def test_rounding_does_not_decide_between_questions_that_part_rows_alike(best):
+@pytest.mark.parametrize("grid", [None, np.full(10, 2.0**-16)])
+def test_rounding_does_not_decide_between_questions_that_part_rows_alike(grid):
     # Equal columns, and nodes of few rows: many questions have the same gain.
     X, y = steps()
     X = np.hstack([X, X]).round(1)
     noise = 1e-14 * default_rng(1).standard_normal(600)
     trees = [
-        grow(single(X), np.arange(600), (y + own)[:, None] / 3, np.ones(600), default_rng(0), best)
+        grow(single(X), np.arange(600), (y + own)[:, None] / 3, np.ones(600), default_rng(0), grid)
         for own in (0.0, noise)
     ]
     np.testing.assert_array_equal(trees[0].feature, trees[1].feature)
@@ -98,9 +99,28 @@ def test_rounding_does_not_decide_between_questions_that_part_rows_alike(best):
 def test_a_tree_of_best_thresholds_finds_a_sharp_one():
     x = default_rng(0).uniform(size=(600, 1))
     y = (x > 0.3).astype(float)
-    found = [grow(single(x), np.arange(600), y, np.ones(600), default_rng(0), b) for b in (0, 1)]
+    grids = (None, np.array([2.0**-16]))
+    found = [grow(single(x), np.arange(600), y, np.ones(600), default_rng(0), g) for g in grids]
     random, best = (abs(tree.threshold[0] - 0.3) for tree in found)
     assert best < 0.01 < random
+
+
+def test_best_thresholds_do_not_part_numbers_that_differ_by_rounding():
+    rng = default_rng(0)
+    x = rng.integers(0, 5, (600, 1)) + 1e-6 * rng.integers(0, 2, (600, 1))
+    y, w = rng.standard_normal((600, 1)), np.ones(600)
+    tree = grow(single(x), np.arange(600), y, w, rng, grid_of(x, w))
+    thresholds = tree.threshold[tree.children_left >= 0]
+    assert len(thresholds) > 2
+    assert np.abs(thresholds - thresholds.round()).min() > 0.4
+
+
+@pytest.mark.parametrize("factor", [1e-9, 3.0, 1e9])
+def test_the_grid_follows_the_unit_of_a_column(factor):
+    X, w = default_rng(0).standard_normal((600, 2)), np.ones(600)
+    ratio = grid_of(factor * X, w) / grid_of(X, w) / factor
+    assert ((ratio >= 0.5) & (ratio <= 2)).all()
+    np.testing.assert_array_equal(grid_of(np.zeros((600, 2)), w), 2.0**-16)
 
 
 def test_leaf_values_are_a_ridge_regression_on_leaf_indicators():
@@ -147,7 +167,8 @@ def test_a_member_never_sees_the_targets_it_holds_out():
     values = []
     for own in (bags, replace(bags, y=y)):
         member = Growth(0, default_rng(0), np.zeros(own.y.shape), [])
-        grow_layer(own, in_single(own), member, SquaredError(), LEAF_PENALTY, RUN)
+        X = in_single(own)
+        grow_layer(own, X, grid_of(X, own.w), member, SquaredError(), LEAF_PENALTY, RUN)
         values.append(np.concatenate([tree.values for tree in member.trees]))
     np.testing.assert_array_equal(*values)
 

@@ -55,6 +55,11 @@ BEST_EVERY = 3
 BEST_SHARE = 0.5
 BEST_COLUMNS = 4
 
+# Columns are rounded to this many bits below their deviation before best thresholds are sought.
+# Otherwise thresholds lie between numbers that differ by rounding alone, and a model that computes
+# in single precision, as ONNX files do, would send such rows elsewhere.
+GRID_BITS = 16
+
 # The most mixtures of outputs by which questions are chosen: of more outputs than that, random
 # mixtures tell rows apart as well, in less time.
 MIXTURES = 32
@@ -103,6 +108,7 @@ def fit_trees(
     None if no layer lowers the held-out loss before the deadline.
     """
     X = np.clip(bags.x[:, :-1], -LARGEST_INPUT, LARGEST_INPUT).astype(np.float32)
+    grid = grid_of(X, bags.w)
     n = len(bags.y)
     members = [
         Growth(k, own, np.tile(start[i], (n, 1)), [])
@@ -115,7 +121,7 @@ def fit_trees(
     for _ in range(n_layers):
         began = perf_counter()
         try:
-            list(run.team(lambda own: grow_layer(bags, X, own, loss, penalty, run), members))
+            list(run.team(lambda own: grow_layer(bags, X, grid, own, loss, penalty, run), members))
         except OutOfTimeError:
             break
         raw = np.stack([own.raw for own in members], axis=1)
@@ -142,7 +148,9 @@ def average_curvature(bags: Bags, raw: Array, loss: Loss) -> float:
 # One layer of one member
 
 
-def grow_layer(bags: Bags, X: Array, own: Growth, loss: Loss, penalty: float, run: Run) -> None:
+def grow_layer(
+    bags: Bags, X: Array, grid: Array, own: Growth, loss: Loss, penalty: float, run: Run
+) -> None:
     """Add ``LAYER_TREES`` trees to a member, and move its predictions by them.
 
     Raises :class:`OutOfTimeError` at the first tree after the deadline.
@@ -155,7 +163,7 @@ def grow_layer(bags: Bags, X: Array, own: Growth, loss: Loss, penalty: float, ru
         curvatures = loss.curvatures(gradient, bags.y)
         residuals = -gradient
         best = len(own.trees) % BEST_EVERY == BEST_EVERY - 1
-        grown = grow(X, train, residuals, bags.w, own.rng, best)
+        grown = grow(X, train, residuals, bags.w, own.rng, grid if best else None)
         node = grown.apply(X)
         curved = np.ones_like(residuals) if curvatures is None else curvatures
         values = node_values(
@@ -168,15 +176,29 @@ def grow_layer(bags: Bags, X: Array, own: Growth, loss: Loss, penalty: float, ru
         own.trees.append(of_grown(grown, values))
 
 
+def grid_of(X: Array, w: Array) -> Array:
+    """The distances (D,) between the numbers that columns are rounded to: powers of two."""
+    deviations = np.sqrt(np.einsum("i,ij,ij->j", w, X, X) / w.sum())
+    exponents = np.where(deviations > 0, np.frexp(deviations)[1], 0)
+    grid: Array = np.ldexp(1.0, exponents - GRID_BITS)
+    return grid
+
+
 def grow(
-    X: Array, train: Indices, residuals: Array, w: Array, rng: Generator, best: bool = False
+    X: Array,
+    train: Indices,
+    residuals: Array,
+    w: Array,
+    rng: Generator,
+    grid: Array | None = None,
 ) -> Any:
     """A tree that tells the residuals (n, d) apart, grown on a sample of the rows ``train``.
 
-    Thresholds are random, or the ``best`` of some columns. Of more than ``MIXTURES`` outputs random
-    mixtures decide. Residuals and weights are whole numbers of a unit here. In nodes of few rows
-    several questions part the rows alike: their sums are then equal to the bit, and rounding errors
-    do not decide between them. Returns scikit-learn's arrays of the tree.
+    Thresholds are random; with a ``grid`` (D,), the best between its numbers, in some columns. Of
+    more than ``MIXTURES`` outputs random mixtures decide. Residuals and weights are whole numbers
+    of a unit here. In nodes of few rows several questions part the rows alike: their sums are then
+    equal to the bit, and rounding errors do not decide between them. Returns scikit-learn's arrays
+    of the tree.
     """
     size = min(int(np.ceil(GROWING_SHARE * len(train))), MOST_GROWING_ROWS)
     rows = np.sort(rng.permutation(train)[:size])
@@ -184,20 +206,22 @@ def grow(
     d = targets.shape[1]
     if d > MIXTURES:
         targets = product(targets, rng.standard_normal((d, MIXTURES)))
+    x = X[rows]
     columns = min(X.shape[1], NODE_COLUMNS)
+    if grid is not None:
+        x = (np.rint(x / grid) * grid).astype(x.dtype)
+        columns = min(columns, max(int(BEST_SHARE * columns), BEST_COLUMNS))
     tree = ExtraTreeRegressor(
-        splitter="best" if best else "random",
+        splitter="random" if grid is None else "best",
         max_leaf_nodes=LEAVES,
         min_samples_leaf=LEAF_ROWS,
-        max_features=min(columns, max(int(BEST_SHARE * columns), BEST_COLUMNS))
-        if best
-        else columns,
+        max_features=columns,
         random_state=int(rng.integers(2**31)),
     )
     weights = whole_numbers(w[rows], WEIGHT_BITS)
     even = bool((weights == weights[0]).all())
     targets = np.ascontiguousarray(whole_numbers(targets, TARGET_BITS))
-    tree.fit(X[rows], targets, None if even else weights, check_input=False)
+    tree.fit(x, targets, None if even else weights, check_input=False)
     return tree.tree_
 
 

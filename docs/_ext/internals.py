@@ -10,7 +10,7 @@ from architecture import EVERYWHERE, PACKAGE, import_graph, import_order, module
 from sphinx.application import Sphinx
 
 #: public modules, which the reference documents
-REFERENCE = {"__init__", "dask", "torch", "inspection"}
+REFERENCE = {"__init__", "callbacks", "dask", "torch", "inspection"}
 HEAD = """\
 The code, module by module
 ==========================

@@ -3,7 +3,7 @@
 A callback is anything that can be called with the record of a layer, a dict with ``layer``,
 ``loss``, ``step_length``, ``gradient_norm`` and ``seconds`` as in ``history_``. It is called in the
 thread that called ``fit``. If it returns True the fit ends with what has been fitted; with
-:data:`END_FAMILY` only the layers of the family at hand end, and an ensemble goes on with the next
+``END_FAMILY`` only the layers of the family at hand end, and an ensemble goes on with the next
 one. Anything else lets the fit go on. If it raises, the fit ends with that error, and the estimator
 stays as it was.
 

@@ -97,7 +97,7 @@ def column_shares(
         The probability with which a row is drawn, by default the same for all.
     deadline : float, optional
         The reading of ``perf_counter`` after which no more is predicted. If it comes before the end
-        of the first pass, :class:`OutOfTimeError` is raised.
+        of the first pass, ``OutOfTimeError`` is raised.
     """
     affordable = max(n_rows, LEAST_PREDICTED) // n_columns
     in_all = int(np.clip(affordable, FEWEST_ROWS, MOST_ROWS))
@@ -134,7 +134,7 @@ def shuffled(
 ) -> Iterator[Array]:
     """For each column in turn, predictions (m, d) of ``rows`` with it taken from ``donors``.
 
-    Raises :class:`OutOfTimeError` at the first batch after the deadline.
+    Raises ``OutOfTimeError`` at the first batch after the deadline.
     """
     m = len(rows)
     at_a_time = max(1, min(BATCH_ROWS, BATCH_ENTRIES // n_columns) // m)

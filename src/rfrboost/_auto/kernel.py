@@ -98,7 +98,7 @@ def fit_kernel(
 
 
 def fit_in_time(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run) -> KernelFit:
-    """Fit all members; raises :class:`OutOfTimeError` if the deadline passes meanwhile."""
+    """Fit all members; raises ``OutOfTimeError`` if the deadline passes meanwhile."""
     spans = two_valued(bags.x[:, :-1])
     shapes = []
     for group, L in zip(bags.groups, metrics, strict=True):

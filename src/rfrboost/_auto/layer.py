@@ -136,7 +136,7 @@ class GroupFeatures:
     def first_pass(self, features: FeatureMap, R: Array, w: Array) -> list[Moments]:
         """Compute the features, and their moments with R (n, columns): one sum for each fold.
 
-        Raises :class:`OutOfTimeError` as soon as both passes cannot end before the deadline.
+        Raises ``OutOfTimeError`` as soon as both passes cannot end before the deadline.
         """
         R = R[self.order]
         w = w[self.order]

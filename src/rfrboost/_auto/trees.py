@@ -153,7 +153,7 @@ def grow_layer(
 ) -> None:
     """Add ``LAYER_TREES`` trees to a member, and move its predictions by them.
 
-    Raises :class:`OutOfTimeError` at the first tree after the deadline.
+    Raises ``OutOfTimeError`` at the first tree after the deadline.
     """
     train = bags.training(own.member)
     w = bags.w[train]

@@ -111,7 +111,7 @@ END = OrNone(JsonValue("a number or a date", lambda v: type(v) is str or is_numb
 
 
 class Report:
-    """A :class:`ColumnReport`; it has a field ``kind``, which a tag would hide."""
+    """A ``ColumnReport``; it has a field ``kind``, which a tag would hide."""
 
     record = Record(
         {

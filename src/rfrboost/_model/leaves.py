@@ -63,7 +63,7 @@ def grow(
     """Splits of some ``rows`` of X into leaves of at most ``most`` of them.
 
     Spread is measured in the metric L. Equal rows stay in one leaf, even if there are more of them
-    than ``most``. Raises :class:`OutOfTimeError` at the first split after the deadline.
+    than ``most``. Raises ``OutOfTimeError`` at the first split after the deadline.
     """
     n_nodes = 2 ** max(int(np.ceil(np.log2(len(rows) / most))), 0) - 1
     spread_rows = SPREAD_ROWS if X.shape[1] <= DENSE_COLUMNS else DENSE_COLUMNS

@@ -249,7 +249,7 @@ def bump_block(bumps: Bumps, leads: Array) -> BumpSums:
 
 
 def coordinates(A: Array, reach: float) -> Array:
-    """Coordinates, rounded to single precision as :class:`Bumps` does, in units of the reach."""
+    """Coordinates, rounded to single precision as ``Bumps`` does, in units of the reach."""
     return single(A).astype(float) / reach
 
 

@@ -38,7 +38,7 @@ class OutOfTimeError(Exception):
 
 
 def check_clock(deadline: float) -> None:
-    """Raise :class:`OutOfTimeError` after the deadline, a reading of ``time.perf_counter``."""
+    """Raise ``OutOfTimeError`` after the deadline, a reading of ``time.perf_counter``."""
     if perf_counter() >= deadline:
         raise OutOfTimeError
 

@@ -65,6 +65,9 @@ def test_a_row_is_the_same_in_every_batch(monkeypatch):
     np.testing.assert_array_equal(features(forest, rows), together)
 
 
+SINGLE_LEAF = ExtraTreeRegressor().fit([[0.0]], [1.0])
+
+
 def small_trees(members, count, columns, seed):
     """Trees of at most 64 leaves, many thresholds of which are equal, and rows on and off them."""
     rng = default_rng(seed)
@@ -104,6 +107,7 @@ def test_trees_that_masks_cannot_hold_are_followed_instead():
     deep = grown_by(ExtraTreeRegressor(random_state=0).fit(X, X[:, 0]))
     assert len(deep.values) > module.MASK_BITS
     assert deep.masks is None
+    assert side_by_side([grown_by(SINGLE_LEAF)] * (module.MOST_MASKED + 1)).masks is None
     # Trees that share all their nodes, as a forged file may have.
     shared = replace(forest, roots=whole(forest.roots[:, [0, 0]]))
     assert shared.masks is None

@@ -47,6 +47,8 @@ MASKED_COLUMNS = 80
 # trees tables grow, with fewer there are more calls.
 MASK_BITS = 64
 MASKED_TREES = 32
+# The most trees of a forest with masks, about 50 MB: tables grow with the square of their number.
+MOST_MASKED = 2048
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,10 @@ class MaskedTrees:
 
 
 def leaf_masks(forest: Forest) -> LeafMasks | None:
-    """Masks of all trees; None if one has too many leaves, or a node is in several or no trees."""
+    """Masks of all trees; None if one has too many leaves, if there are too many trees or columns,
+    or if a node is in several or no trees."""
+    if forest.roots.size > MOST_MASKED:
+        return None
     questions = len(forest.columns)
     columns = np.unique(forest.columns)
     owner, first, size = places(forest)

@@ -13,7 +13,7 @@ import nbclient
 import nbformat
 
 FOLDER = Path(__file__).parent.parent / "examples" / "notebooks"
-#: seconds until a kernel that does not start has failed; a busy machine may take long
+#: seconds until a kernel that does not start, or a cell, has failed; a busy machine may take long
 PATIENCE = 3600
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -21,19 +21,23 @@ METADATA = {
 }
 
 
-def run(path: Path) -> None:
-    """Execute a notebook from top to bottom, and write it back."""
-    book = nbformat.read(path, as_version=4)
-    client = nbclient.NotebookClient(
+def execute(book: nbformat.NotebookNode) -> None:
+    """Execute the cells of a notebook from top to bottom, in the folder of notebooks."""
+    nbclient.NotebookClient(
         book,
-        timeout=None,
+        timeout=PATIENCE,
         startup_timeout=PATIENCE,
         kernel_name="python3",
         coalesce_streams=True,
         record_timing=False,
         resources={"metadata": {"path": str(FOLDER)}},
-    )
-    client.execute()
+    ).execute()
+
+
+def run(path: Path) -> None:
+    """Execute a notebook, and write it back."""
+    book = nbformat.read(path, as_version=4)
+    execute(book)
     book.metadata = nbformat.from_dict(METADATA)
     nbformat.write(book, path)
 

@@ -16,8 +16,6 @@ FOLDER = ROOT / "examples" / "notebooks"
 NAMES = ["first_model", "imbalanced", "forecasting", "explaining", "moving"]
 #: processor seconds of a run: about 40 on an idle machine, with room for slower ones
 MOST_SECONDS = 240
-#: seconds of the clock until a kernel that does not start, or a cell that does not end, has failed
-PATIENCE = 3600
 #: bytes of a committed notebook, outputs and figures included
 MOST_BYTES = 600_000
 #: what the texts say, in the names of the notebooks
@@ -126,10 +124,12 @@ def test_links_lead_to_files(name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore")  # of Jupyter, about itself; the kernel has filters of its own
 def test_notebooks_run_and_say_what_is_true(name, monkeypatch):
-    nbclient = pytest.importorskip("nbclient", reason="needs nbclient, of the extra 'test'")
+    pytest.importorskip("nbclient", reason="needs nbclient, of the extra 'test'")
     pytest.importorskip("ipykernel", reason="needs ipykernel, of the extra 'test'")
     pytest.importorskip("matplotlib")
     nbformat = pytest.importorskip("nbformat")
+    from tools.notebooks import execute
+
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.setenv(variable, "1")
     monkeypatch.delenv("MPLBACKEND", raising=False)
@@ -137,15 +137,7 @@ def test_notebooks_run_and_say_what_is_true(name, monkeypatch):
     claims = textwrap.dedent(CLAIMS[name])
     limit = f"import time\nassert time.process_time() < {MOST_SECONDS}\n"
     book.cells.append(nbformat.v4.new_code_cell(limit + claims))
-    client = nbclient.NotebookClient(
-        book,
-        timeout=PATIENCE,
-        startup_timeout=PATIENCE,
-        kernel_name="python3",
-        coalesce_streams=True,
-        resources={"metadata": {"path": str(FOLDER)}},
-    )
-    client.execute()
+    execute(book)
     fresh = [cell for cell in book.cells[:-1] if cell.cell_type == "code"]
     kinds = [[output.output_type for output in cell.outputs] for cell in fresh]
     committed = [[output["output_type"] for output in cell["outputs"]] for cell in code_cells(name)]

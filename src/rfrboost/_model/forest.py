@@ -13,7 +13,7 @@ Shapes: m members, T trees for each of them, d outputs; rows are (x, 1), of shap
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -67,12 +67,12 @@ class Forest:
     values: Array
 
     # What every feature map states (see FeatureMap); sums are always in double precision.
-    width: int = field(init=False, repr=False, compare=False)
     bound: ClassVar[float] = np.inf
     dtype: ClassVar[np.dtype] = np.dtype(np.float64)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "width", int(len(self.roots) * self.values.shape[1]))
+    @property
+    def width(self) -> int:
+        return int(len(self.roots) * self.values.shape[1])
 
     def astype(self, dtype: type[np.floating], largest_input: float) -> "Forest":
         return self
@@ -180,7 +180,8 @@ class LeafMasks:
     column rule out together depends only on how many of their thresholds the row is above: it is
     looked up in a table, one look-up for each column instead of one step for each question.
 
-    ``thresholds`` has all thresholds of each column, in order.
+    ``thresholds`` has all thresholds of each column, in order. A thousand trees of 64 leaves take
+    about 20 MB, from the first large batch on; files and pickles do not hold them.
     """
 
     thresholds: dict[int, Array]

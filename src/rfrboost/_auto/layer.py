@@ -143,7 +143,7 @@ class GroupFeatures:
 
         def moments(s: slice) -> Moments:
             batch = (self._features(features, s), R[s], w[s] if weighted else None)
-            return moments_of([batch], features.width, R.shape[1], rr=False)
+            return moments_of([batch], features.width, R.shape[1])
 
         sums: dict[int, Moments] = {}
         fitted = [(index, s) for index, s in self.batches if index is not None]
@@ -372,7 +372,7 @@ def column_solver(bags: Bags, R: Array, team: Team) -> LinearSolver:
             for fold, s in batches
             if fold == k
         ]
-        return moments_of(own, bags.x.shape[1] - 1, R.shape[1], rr=False)
+        return moments_of(own, bags.x.shape[1] - 1, R.shape[1])
 
     sums = list(team(moments, range(len(bags.folds))))
 

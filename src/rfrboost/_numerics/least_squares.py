@@ -118,13 +118,10 @@ class Moments:
 
 
 def moments_of(
-    batches: Iterable[tuple[Array, Array, Array | None]],
-    n_features: int,
-    n_outputs: int,
-    rr: bool = True,
+    batches: Iterable[tuple[Array, Array, Array | None]], n_features: int, n_outputs: int
 ) -> Moments:
-    """The moments of batches of rows, each F (n, p), R (n, d) and w as in :meth:`Moments.add`."""
-    total = Moments(n_features, n_outputs, rr)
+    """The moments of batches of rows (F, R, w), see :meth:`Moments.add`; Σw·rrᵀ is left out."""
+    total = Moments(n_features, n_outputs, rr=False)
     for F, R, w in batches:
         total.add(F, R, w)
     return total

@@ -160,7 +160,7 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     assert families.boosted
     assert (families.kernel is not None) == plan.loss.least_squares
     for k in bags.members:
-        rows = bags.training(k)
+        rows, _ = bags.split(k)
         np.testing.assert_array_equal(
             families.constants[k], plan.loss.start(bags.y[rows], bags.w[rows])
         )

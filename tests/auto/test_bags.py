@@ -120,7 +120,7 @@ def test_training_and_held_out_rows_by_the_fold_of_every_row(n_bags):
     bags = bag(x, y, None, n_bags, False, default_rng(0))
     fold, number = fold_numbers(bags), np.arange(37)
     for k in bags.members:
-        np.testing.assert_array_equal(bags.training(k), number[fold != k])
+        np.testing.assert_array_equal(bags.split(k)[0], number[fold != k])
     held = np.concatenate([number[fold == k] for k in bags.members])
     np.testing.assert_array_equal(bags.held_out, held)
     raw = default_rng(0).standard_normal((37, len(bags.members), 2))
@@ -144,13 +144,13 @@ def test_members_share_draws_where_rows_are_many():
     x, y, _ = rows(30)
     alone = bag(x, y, None, 3, False, default_rng(0), Sizes(shared_draw_rows=31))
     assert alone.groups == ((0,), (1,), (2,))
-    np.testing.assert_array_equal(alone.seen[1,], alone.training(1))
+    np.testing.assert_array_equal(alone.seen[1,], alone.split(1)[0])
     many = Sizes(shared_draw_rows=30)
     shared = bag(x, y, None, 3, False, default_rng(0), many)
     assert shared.groups == ((0, 1, 2),)
     np.testing.assert_array_equal(shared.seen[0, 1, 2], np.arange(30))
     single = bag(x, y, None, 1, False, default_rng(0), many)
-    np.testing.assert_array_equal(single.seen[single.groups[0]], single.training(0))
+    np.testing.assert_array_equal(single.seen[single.groups[0]], single.split(0)[0])
 
 
 @pytest.mark.parametrize("n_bags", [1, 3])
@@ -165,7 +165,7 @@ def test_some_of_the_rows_keep_their_folds(n_bags):
     np.testing.assert_array_equal(part.w, bags.w[some])
     np.testing.assert_array_equal(some[part.held_out], np.intersect1d(some, bags.held_out))
     assert part.groups == (bags.members,)
-    expected = part.training(0) if n_bags == 1 else np.arange(40)
+    expected = part.split(0)[0] if n_bags == 1 else np.arange(40)
     np.testing.assert_array_equal(part.seen[bags.members], expected)
 
 
@@ -177,7 +177,7 @@ def test_rows_given_to_stop_by_are_those_held_out():
     by_first = np.argsort(bags.y[bags.held_out, 0])
     expected = np.argsort(y_val[:, 0])
     np.testing.assert_array_equal(bags.x[bags.held_out][by_first], x_val[expected])
-    train = bags.training(0)
+    train, _ = bags.split(0)
     assert sorted(bags.y[train, 0]) == sorted(y[:, 0])
     # A given row to stop by weighs as much as an average row to fit.
     assert bags.w[bags.held_out] == pytest.approx(bags.w[train].mean())
@@ -187,20 +187,9 @@ def test_rows_are_drawn_in_proportion_to_weight():
     x, y, _ = rows(10)
     w = np.arange(1.0, 11.0)
     bags = bag(x, y, w, 2, False, default_rng(0))
-    among = bags.training(0)
+    among, _ = bags.split(0)
     drawn = bags.draw(among, 20_000, default_rng(0))
     shares = np.bincount(drawn, minlength=10) / 20_000
     expected = np.zeros(10)
     expected[among] = bags.w[among] / bags.w[among].sum()
     np.testing.assert_allclose(shares, expected, atol=0.02)
-
-
-def test_a_sample_is_of_different_rows_and_prefers_heavy_ones():
-    x, y, _ = rows(40)
-    w = np.where(np.arange(40) < 5, 1e6, 1.0)
-    bags = bag(x, y, w, 2, False, default_rng(0))
-    everything = np.arange(40)
-    sample = bags.sample(everything, 12, default_rng(0))
-    assert len(set(sample)) == 12
-    assert set(bags.origin[:5]) <= set(sample)
-    np.testing.assert_array_equal(bags.sample(everything, 40, default_rng(0)), everything)

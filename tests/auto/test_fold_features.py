@@ -29,7 +29,7 @@ def test_every_member_and_penalty_is_a_ridge_on_the_rows_it_is_fitted_on(sizes, 
         )
         for own, penalty in zip(columns, penalties, strict=True):
             for j, k in zip(own, group, strict=True):
-                train = bags.training(k)
+                train, _ = bags.split(k)
                 expected = ridge_by_hand(F[train], R[train][:, j], bags.w[train], penalty)
                 np.testing.assert_allclose(C[:, j], expected[0], rtol=1e-6, atol=1e-8)
                 np.testing.assert_allclose(c[j], expected[1], rtol=1e-6, atol=1e-8)

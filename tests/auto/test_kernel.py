@@ -22,6 +22,7 @@ from rfrboost._auto.kernel import (
     fit_kernel,
     refined_penalty,
     runs_of,
+    sampled,
 )
 from rfrboost._model.bumps import Bumps, Distances, measured
 from rfrboost._model.network import centered
@@ -53,7 +54,7 @@ def shaped(bags, group, mix=0.5, reach=1.0):
 
 def by_hand(bags, bumps, member, penalty):
     """C over all centres and c: argmin Σ w(y − c − KC)² + s·CᵀMC with c the weighted mean of y."""
-    X, train = bags.x[:, :-1], bags.training(member)
+    X, train = bags.x[:, :-1], bags.split(member)[0]
     K = bumps.between(X[train], bumps.centres).astype(float)
     M = bumps.between(bumps.centres, bumps.centres).astype(float)
     w = bags.w[train][:, None]
@@ -88,7 +89,7 @@ def test_rows_a_member_holds_out_have_no_coefficient():
     for k in bags.members:
         C = problem.fit(k, 0.1).C
         assert not C[bags.folds[k]].any()
-        assert C[bags.training(k)].all()
+        assert C[bags.split(k)[0]].all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -158,7 +159,7 @@ def test_bumps_are_chosen_by_their_error_on_held_out_rows(seed):
     bags = bag(centered(X, np.zeros(D)), y, None, 4, False, default_rng(1))
     shape = bumps_in(bags, (0,), np.eye(D), np.zeros(D), default_rng(2))
     chosen = choose(bags, 0, shape, default_rng(3), RUN)
-    trial = Trial(bags, shape, bags.training(0), np.r_[bags.folds[0]])
+    trial = Trial(bags, shape, bags.split(0)[0], np.r_[bags.folds[0]])
     errors = {mix: trial.errors(mix, chosen.reach, [chosen.penalty])[0] for mix in (0.0, 0.5, 1.0)}
     assert errors[chosen.mix] == min(errors.values())
     # Steps along columns are for absolute distances alone, a cone is not.
@@ -251,3 +252,13 @@ def test_distances_of_wide_rows_are_given_up_strip_by_strip(monkeypatch, stage):
     with pytest.raises(OutOfTimeError):
         run()
     assert len(computed) == 3
+
+
+def test_a_sample_is_of_different_rows_and_prefers_heavy_ones():
+    w = np.ones(40)
+    w[10:15] = 1e6
+    rows = np.arange(5, 35)
+    sample = sampled(rows, w, 12, default_rng(0))
+    assert len(set(sample)) == 12
+    assert set(range(10, 15)) <= set(sample) <= set(rows)
+    np.testing.assert_array_equal(sampled(rows, w, 30, default_rng(0)), rows)

@@ -9,7 +9,7 @@ from small_bags import RUN, ridge_by_hand
 
 from rfrboost._auto import layer
 from rfrboost._auto.bags import bag, bag_apart
-from rfrboost._auto.layer import column_solver, linear_moves, member_residuals
+from rfrboost._auto.layer import column_solver, linear_layers, member_residuals
 from rfrboost._auto.linear import row_solver
 from rfrboost._auto.members import fit_linear, held_out_loss
 from rfrboost._model.losses import BinaryLogLoss, SquaredError
@@ -34,7 +34,7 @@ def table(n, D, n_bags=3, weighted=False, outputs=2, sizes=SIZES):
 
 
 def constants(bags, loss):
-    start = [loss.start(bags.y[rows], bags.w[rows]) for rows in map(bags.training, bags.members)]
+    start = [loss.start(bags.y[rows], bags.w[rows]) for rows, _ in map(bags.split, bags.members)]
     return np.tile(np.stack(start), (len(bags.y), 1, 1))
 
 
@@ -72,7 +72,7 @@ def test_members_are_ridge_regressions_without_the_rows_they_hold_out(shape, n_b
     solved = [solver(bags, R, map)(PENALTIES) for solver in (column_solver, row_solver)]
     for i, penalty in enumerate(PENALTIES):
         for k in bags.members:
-            rows = bags.training(k)
+            rows, _ = bags.split(k)
             C, c = ridge_by_hand(
                 bags.x[rows, :-1], R[rows, 2 * k : 2 * k + 2], bags.w[rows], penalty
             )
@@ -87,7 +87,7 @@ def test_the_form_with_fewer_equations_is_chosen(monkeypatch, shape, form):
     other = {"row": "column_solver", "column": "row_solver"}[form]
     monkeypatch.setattr(layer, other, None)
     bags = table(*shape)
-    next(linear_moves(bags, constants(bags, SquaredError()), SquaredError(), PENALTIES, map))
+    next(linear_layers(bags, constants(bags, SquaredError()), SquaredError(), PENALTIES, map))
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 100])

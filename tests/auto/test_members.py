@@ -110,7 +110,7 @@ def labelled(loss, outputs, sizes=ALONE):
 def test_a_step_lowers_the_loss_of_the_rows_fitted(name):
     loss, d = LOSSES[name]
     bags = labelled(loss, d)
-    train = bags.training(0)
+    train, _ = bags.split(0)
     start = np.tile(loss.start(bags.y[train], bags.w[train]), (len(bags.y), 1))
     moves = -loss.gradient(start, bags.y)
 
@@ -263,7 +263,7 @@ def test_under_each_penalty_every_layer_is_a_ridge_on_its_own_residuals(draws, o
             for of_group in layer:
                 F = feature_values(of_group.features, bags.x)
                 for i, k in enumerate(of_group.group):
-                    rows, own = bags.training(k), slice(i * outputs, (i + 1) * outputs)
+                    rows, own = bags.split(k)[0], slice(i * outputs, (i + 1) * outputs)
                     R = (bags.y - raw[:, k])[rows]
                     C, c = ridge_by_hand(F[rows], R, bags.w[rows], result.penalty)
                     eta = settings.learning_rate

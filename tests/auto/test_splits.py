@@ -62,7 +62,7 @@ def test_folds_of_ones_own_that_are_the_usual_ones_are_the_usual_bags(n, n_bags)
     usual = bag(x.copy(), y, w, n_bags, False, default_rng(7))
     holding = np.zeros((n_bags, n), bool)
     for k in usual.members:
-        holding[k, np.argsort(usual.origin)[usual.holding(k)]] = True
+        holding[k, np.argsort(usual.origin)[usual.split(k)[1]]] = True
     own = bag_split(x, y, w, Splits(~holding, holding), default_rng(7))
     for name in ("x", "y", "w", "held_out", "origin"):
         np.testing.assert_array_equal(getattr(own, name), getattr(usual, name))
@@ -73,7 +73,7 @@ def test_folds_of_ones_own_that_are_the_usual_ones_are_the_usual_bags(n, n_bags)
         usual.judge,
     )
     for k in usual.members:
-        np.testing.assert_array_equal(own.training(k), usual.training(k))
+        np.testing.assert_array_equal(own.split(k)[0], usual.split(k)[0])
 
 
 @pytest.mark.parametrize("kind", SPLITS)
@@ -82,8 +82,9 @@ def test_members_are_fitted_on_and_hold_out_what_the_splits_say(kind, draws):
     bags = made(kind, draws)
     fitted, held = brute(kind, bags)
     for k in bags.members:
-        np.testing.assert_array_equal(bags.training(k), np.flatnonzero(fitted[k]))
-        np.testing.assert_array_equal(bags.holding(k), np.flatnonzero(held[k]))
+        train, kept_apart = bags.split(k)
+        np.testing.assert_array_equal(train, np.flatnonzero(fitted[k]))
+        np.testing.assert_array_equal(kept_apart, np.flatnonzero(held[k]))
     np.testing.assert_array_equal(bags.held_out, np.flatnonzero(held.any(axis=0)))
     for group in bags.groups:
         expected = np.flatnonzero(fitted[list(group)].any(axis=0))

@@ -20,7 +20,7 @@ from rfrboost._auto.layer import (
     FEWEST_PROBES,
     GroupDraws,
     GroupFeatures,
-    linear_moves,
+    linear_layers,
 )
 from rfrboost._auto.linear import LEAST_ROWS, affordable, likeliest, linear_work
 from rfrboost._auto.members import boost_members
@@ -125,12 +125,12 @@ def test_members_of_fewer_rows_predict_all_of_them(monkeypatch):
     bags = table(n=900)
     start = np.zeros((900, 3, 1))
     monkeypatch.setattr("rfrboost._auto.layer.affordable", lambda *_: (4, PENALTIES[:1]))
-    ((penalty, C, c, moves),) = linear_moves(bags, start, SquaredError(), PENALTIES, map, 1.0)
+    ((penalty, own, raw),) = linear_layers(bags, start, SquaredError(), PENALTIES, map, 1.0)
     assert penalty == PENALTIES[0]
-    np.testing.assert_allclose(moves, bags.x[:, :-1] @ C + c)
-    ((_, whole, *_),) = linear_moves(bags, start, SquaredError(), PENALTIES[:1], map)
-    assert not np.array_equal(whole, C)
-    np.testing.assert_allclose(whole, C, atol=0.2)
+    np.testing.assert_allclose(raw, (bags.x[:, :-1] @ own.C + own.c)[:, :, None])
+    ((_, whole, _),) = linear_layers(bags, start, SquaredError(), PENALTIES[:1], map)
+    assert not np.array_equal(whole.C, own.C)
+    np.testing.assert_allclose(whole.C, own.C, atol=0.2)
 
 
 # Layers

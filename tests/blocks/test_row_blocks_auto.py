@@ -175,7 +175,7 @@ def test_no_copy_of_the_table_is_in_memory(monkeypatch):
     """The table is in a file, and everything else together is smaller."""
     monkeypatch.setattr("rfrboost._auto.bags.SORTED_ENTRIES", 20_000)
     # It makes an array of 32 MB that is never written to.
-    monkeypatch.setattr("rfrboost._auto.fit.keep_freed_memory", lambda: None)
+    monkeypatch.setattr("rfrboost._numerics.threads.keep_freed_memory", lambda: None)
     sizes = replace(LARGE, boosted_rows=500, batch_rows=1000)
     model = with_sizes(RFRBoostRegressor(features="swim", **QUICK), sizes)
     tracemalloc.start()

@@ -100,13 +100,9 @@ class Bags:
             for begin in range(fold.start, fold.stop, self.sizes.batch_rows):
                 yield k, slice(begin, min(begin + self.sizes.batch_rows, fold.stop))
 
-    def training(self, member: int) -> Indices:
-        """The rows that a member is fitted on."""
-        return rows_of(self.folds, self.fitted[member])
-
-    def holding(self, member: int) -> Indices:
-        """The rows that a member holds out."""
-        return rows_of(self.folds, self.held[member])
+    def split(self, member: int) -> tuple[Indices, Indices]:
+        """The rows that a member is fitted on, and those that it holds out."""
+        return rows_of(self.folds, self.fitted[member]), rows_of(self.folds, self.held[member])
 
     def out_of_fold(self, raw: Array) -> Array:
         """The out-of-fold predictions (rows of ``held_out``, d) among all predictions
@@ -120,16 +116,6 @@ class Bags:
         drawn = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
         chosen: Indices = rows[np.minimum(drawn, len(rows) - 1)]
         return chosen
-
-    def sample(self, rows: Indices, size: int, rng: Generator) -> Indices:
-        """Sample ``size`` of these rows without replacement, heavy rows with a higher chance.
-
-        All of them are returned if there are no more than ``size``.
-        """
-        if len(rows) <= size:
-            return rows
-        waiting = rng.standard_exponential(len(rows)) / np.maximum(self.w[rows], 1e-300)
-        return np.sort(rows[np.argpartition(waiting, size)[:size]])
 
     def restricted(self, rows: Indices) -> "Bags":
         """The same folds and members on some of the rows, given in rising order, as one group."""

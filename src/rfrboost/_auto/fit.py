@@ -34,7 +34,7 @@ from rfrboost._model.network import Network, centered
 from rfrboost._model.samplers import Sampler
 from rfrboost._numerics.arrays import coarse
 from rfrboost._numerics.sizes import BATCH_ROWS, SIZES, Sizes
-from rfrboost._numerics.threads import keep_freed_memory, team
+from rfrboost._numerics.threads import fit_team
 from rfrboost._typing import Array, Indices
 
 # How good raw predictions (m, d) of these rows (m,) are, the higher the better.
@@ -130,7 +130,6 @@ def fit_auto(
     the fit has to end, a reading of ``time.perf_counter``. Families that ``snapshot`` has are taken
     from there, others are written to it.
     """
-    keep_freed_memory()
     rng = default_rng(SeedSequence(plan.seed))
     mean = center(x, w)
     if validation is not None:
@@ -141,7 +140,7 @@ def fit_auto(
     else:
         one_label = not plan.loss.separate_outputs
         bags = bag(x, y, w, plan.n_bags, plan.strata, rng, plan.sizes, one_label)
-    with team() as threads:
+    with fit_team() as threads:
         several = len(bags.groups) > 1
         run = Run(
             team=threads,
@@ -220,7 +219,7 @@ def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:
     For a member that is fitted on all rows they are the rows that the others hold out. Rows without
     a prediction are left out.
     """
-    rows = bags.holding(member)
+    _, rows = bags.split(member)
     if not len(rows):
         rows = bags.held_out[np.isfinite(raw[bags.held_out]).all(axis=1)]
         return HeldOut(raw[rows], bags.y[rows], bags.w[rows])
@@ -247,7 +246,7 @@ def fit_families(
     bumps = plan.bumps and loss.least_squares
     share = BOOSTING_SHARE if bumps else 1.0
     starts = [
-        loss.start(sample.y[rows], sample.w[rows]) for rows in map(sample.training, sample.members)
+        loss.start(sample.y[rows], sample.w[rows]) for rows, _ in map(sample.split, sample.members)
     ]
     constants = np.stack(starts)
     start = np.tile(constants, (len(sample.y), 1, 1))

@@ -80,10 +80,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class MemberFit:
-    """A member's coefficients, its intercept, and its predictions for the rows it holds out."""
+    """A member's coefficients, its intercept, the rows it holds out, and predictions for them."""
 
     C: Array
     c: Array
+    held: Indices
     held_out: Array
 
 
@@ -132,7 +133,7 @@ def fit_in_time(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run
         c = np.concatenate([fit.c for fit in fits])
         layers.append(KernelLayer(group, features, C, c))
         for k, fit in zip(group, fits, strict=True):
-            raw[bags.holding(k), k] = fit.held_out
+            raw[fit.held, k] = fit.held_out
     return KernelFit(tuple(layers), bags.out_of_fold(raw))
 
 
@@ -151,14 +152,15 @@ def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Ge
     pairs = bags.draw(seen, 2 * PAIRS, rng)
     sizes = bags.sizes
     few = len(seen) <= sizes.most_centres
-    centres = seen if few else bags.sample(seen, sizes.drawn_centres, rng)
+    centres = seen if few else sampled(seen, bags.w, sizes.drawn_centres, rng)
     return bumps_around(X[centres], X[pairs[:PAIRS]], X[pairs[PAIRS:]], L, spans)
 
 
 def choose(bags: Bags, member: int, shape: Bumps, rng: Generator, run: Run) -> Choice:
     """The best setting on a sample: first reach and penalty, then the mixture with its penalty."""
-    train = bags.sample(bags.training(member), SAMPLE_ROWS, rng)
-    test = bags.sample(bags.holding(member), SAMPLE_ROWS, rng)
+    fitted, held = bags.split(member)
+    train = sampled(fitted, bags.w, SAMPLE_ROWS, rng)
+    test = sampled(held, bags.w, SAMPLE_ROWS, rng)
     trial = Trial(bags, shape, train, test, run.deadline)
     penalties = [len(train) * penalty for penalty in PENALTIES]
 
@@ -176,6 +178,17 @@ def choose(bags: Bags, member: int, shape: Bumps, rng: Generator, run: Run) -> C
     near = penalties[max(i - 1, 0) : i + 2]
     found = {first: found[first], **compared([(mix, first.reach) for mix in (0.0, 1.0)], near)}
     return min(found, key=found.__getitem__)
+
+
+def sampled(rows: Indices, w: Array, size: int, rng: Generator) -> Indices:
+    """Sample ``size`` of these rows without replacement, heavy rows with a higher chance.
+
+    ``w`` are the weights of all rows. All of ``rows`` are returned if they are at most ``size``.
+    """
+    if len(rows) <= size:
+        return rows
+    waiting = rng.standard_exponential(len(rows)) / np.maximum(w[rows], 1e-300)
+    return np.sort(rows[np.argpartition(waiting, size)[:size]])
 
 
 class Trial:
@@ -226,12 +239,12 @@ def refined_penalty(bags: Bags, member: int, problem: "Ridge", penalty: float, r
     The sample on which the penalty was chosen is smaller than the data, and has fewer of the copies
     of a row.
     """
-    held = bags.holding(member)
     lowest = SMALLEST_PENALTY * len(bags.y)
 
     def error(s: float) -> float:
-        wrong = problem.fit(member, s).held_out - bags.y[held]
-        return float(bags.w[held] @ np.square(wrong).sum(axis=1))
+        fit = problem.fit(member, s)
+        wrong = fit.held_out - bags.y[fit.held]
+        return float(bags.w[fit.held] @ np.square(wrong).sum(axis=1))
 
     # The first two fits are computed side by side; the problem keeps them for the search below.
     list(run.team(error, [s for s in (0.1 * penalty, penalty) if s > lowest]))
@@ -286,8 +299,7 @@ class DualRidge(Ridge):
 
     def _fit(self, member: int, penalty: float) -> MemberFit:
         bags = self.bags
-        held = bags.holding(member)
-        train = bags.training(member)
+        train, held = bags.split(member)
         mean = np.average(bags.y[train], axis=0, weights=bags.w[train])
         centres = np.searchsorted(self.seen, train)
         a = dual_coefficients(self.K, centres, bags.y[train] - mean, bags.w[self.seen], penalty)
@@ -295,7 +307,7 @@ class DualRidge(Ridge):
         C[centres] = a
         every_row = len(self.seen) == len(bags.y)
         own = self.K[held] if every_row else self.bumps.between(self.X[held], self.X[self.seen])
-        return MemberFit(C, mean, product(own, C.astype(np.float32)) + mean)
+        return MemberFit(C, mean, held, product(own, C.astype(np.float32)) + mean)
 
 
 class PrimalRidge(Ridge):
@@ -315,7 +327,7 @@ class PrimalRidge(Ridge):
         # A lone member needs one sum only, of the rows it is fitted on.
         shared = len(group) > 1
         self.parts = {k: bags.fitted[k] if shared else (0,) for k in group}
-        sums = [np.r_[fold] for fold in bags.folds] if shared else [bags.training(group[0])]
+        sums = [np.r_[fold] for fold in bags.folds] if shared else [bags.split(group[0])[0]]
         strip_rows = bags.sizes.kernel_strip_rows
         batch_rows = rows_of_strip(bumps.centres, bags.sizes.batch_rows)
         self.M = bumps_among(bumps, bumps.centres, team, strip_rows, deadline).astype(float)
@@ -347,7 +359,8 @@ class PrimalRidge(Ridge):
         G = np.asfortranarray(np.tril(G) + penalty * self.M)
         floor = DIAGONAL_FLOOR * float(np.trace(G)) / len(G)
         C = solve(G, floor, b[:, :-1] - b[:, -1:] * mean)
-        return MemberFit(C, mean, self._predict(self.bags.holding(member), C) + mean)
+        _, held = self.bags.split(member)
+        return MemberFit(C, mean, held, self._predict(held, C) + mean)
 
     def _predict(self, rows: Indices, C: Array) -> Array:
         X = self.bags.x[rows, :-1]

@@ -7,7 +7,7 @@ member's ridge regression of its residuals is solved: C of shape (p, columns) an
 second pass computes F·C + c, along which each member takes its step α. Features are kept between
 the passes as far as memory allows.
 
-The first layer of all is linear, without random features (:func:`linear_moves`): ridge regression
+The first layer of all is linear, without random features (:func:`linear_layers`): ridge regression
 on the columns of x or, with fewer rows than columns, its dual form, which has the same solution.
 
 How many layers there are is decided in :mod:`rfrboost._auto.members`.
@@ -24,14 +24,14 @@ from numpy.random import Generator
 
 from rfrboost._auto.bags import Bags
 from rfrboost._auto.linear import LinearSolver, affordable, row_solver
-from rfrboost._model.features import DenseFeatures, FeatureMap
+from rfrboost._model.features import Columns, DenseFeatures, FeatureMap
 from rfrboost._model.losses import Loss
 from rfrboost._model.metric import DENSE_COLUMNS, learned_metric, metric_rows
 from rfrboost._model.samplers import InMetric, Sampler, is_axis_aligned
 from rfrboost._numerics.arrays import largest_entry
 from rfrboost._numerics.blas import column_scales, product
-from rfrboost._numerics.least_squares import Moments, merged, ridges
-from rfrboost._numerics.precision import bagged_dtype
+from rfrboost._numerics.least_squares import Moments, moments_of, ridges
+from rfrboost._numerics.precision import UNIT_ROUNDOFF
 from rfrboost._numerics.threads import OutOfTimeError, Team
 from rfrboost._paper.line_search import minimize_convex, newton_step
 from rfrboost._rows.chunks import FeatureCache
@@ -118,8 +118,7 @@ class GroupFeatures:
         self.order: Indices | slice = slice(None)
         self.batches: list[tuple[int | None, slice]] = list(bags.batches())
         if len(group) == 1:
-            train = bags.seen[group]
-            held = bags.holding(group[0])
+            train, held = bags.split(group[0])
             batch_rows = bags.sizes.batch_rows
             self.n_sums = 1
             self.parts = ((0,),)
@@ -143,9 +142,8 @@ class GroupFeatures:
         weighted = not (w == 1).all()
 
         def moments(s: slice) -> Moments:
-            own = Moments(features.width, R.shape[1], rr=False)
-            own.add(self._features(features, s), R[s], w[s] if weighted else None)
-            return own
+            batch = (self._features(features, s), R[s], w[s] if weighted else None)
+            return moments_of([batch], features.width, R.shape[1])
 
         sums: dict[int, Moments] = {}
         fitted = [(index, s) for index, s in self.batches if index is not None]
@@ -306,15 +304,24 @@ def fit_group_layer(
     return layers
 
 
-def linear_moves(
+def bagged_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
+    """As :func:`rfrboost._numerics.precision.gram_dtype`, for layers judged by held-out rows.
+
+    There SAFETY may be 1: what one layer gets slightly wrong is in the residuals of the next.
+    """
+    safe = np.isfinite(bound) and l2 >= UNIT_ROUNDOFF * n_features * bound**2
+    return np.float32 if safe else np.float64
+
+
+def linear_layers(
     bags: Bags,
     start: Array,
     loss: Loss,
     penalties: tuple[float, ...],
     team: Team,
     deadline: float = np.inf,
-) -> Iterator[tuple[float, Array, Array, Array]]:
-    """For each penalty: the linear members' C (D, members·d) and c, and their moves zC + c.
+) -> Iterator[tuple[float, GroupLayer, Array]]:
+    """For each penalty: the layer of linear members, and predictions moved by it with a full step.
 
     The members are fitted to the negative gradients of predictions ``start`` (n, members, d). Under
     a time limit there may be fewer penalties, and fewer rows that coefficients are fitted on.
@@ -326,7 +333,7 @@ def linear_moves(
     rows = np.arange(0, len(bags.y), every)
     some = bags if every == 1 else bags.restricted(rows)
     R = [member_residuals(some, start[rows], k, loss) for k in some.members]
-    rows_fitted = max(len(some.training(k)) for k in some.members)
+    rows_fitted = max(len(some.split(k)[0]) for k in some.members)
     solver = row_solver if rows_fitted < D else column_solver
     solve_under = solver(some, np.concatenate(R, axis=1), team)
     width = start.shape[1] * start.shape[2]
@@ -343,7 +350,11 @@ def linear_moves(
         moves += c
         for i, penalty in enumerate(under):
             own = slice(i * width, (i + 1) * width)
-            yield penalty, C[:, own], c[own], moves[:, own]
+            raw = start.copy()
+            steps = take_steps(bags, raw, moves[:, own], loss, bags.members, 1.0, team)
+            length = float(steps.mean())
+            scaled = (C[:, own] * steps, c[own] * steps)
+            yield penalty, GroupLayer(bags.members, Columns(D), *scaled, length), raw
 
 
 def column_solver(bags: Bags, R: Array, team: Team) -> LinearSolver:
@@ -356,10 +367,12 @@ def column_solver(bags: Bags, R: Array, team: Team) -> LinearSolver:
     batches = list(bags.batches())
 
     def moments(k: int) -> Moments:
-        own = Moments(bags.x.shape[1] - 1, R.shape[1], rr=False)
-        for s in (s for fold, s in batches if fold == k):
-            own.add(bags.x[s, :-1], R[s], None if weights is None else weights[s])
-        return own
+        own = [
+            (bags.x[s, :-1], R[s], None if weights is None else weights[s])
+            for fold, s in batches
+            if fold == k
+        ]
+        return moments_of(own, bags.x.shape[1] - 1, R.shape[1])
 
     sums = list(team(moments, range(len(bags.folds))))
 
@@ -414,9 +427,9 @@ def solve_members(
 
     def fit(member: int) -> None:
         own_sums = [sums[k] for k in parts[member]]
-        moments = sums[0] if len(sums) == 1 else merged(own_sums)
         own = fitted[:, member].ravel()
-        C[:, own], c[own] = ridges(moments, penalties, columns[:, member], single)
+        shared = len(sums) > 1
+        C[:, own], c[own] = ridges(own_sums, penalties, columns[:, member], single, shared)
 
     list(team(fit, range(columns.shape[1])))
     return C, c
@@ -471,7 +484,7 @@ def step_length(bags: Bags, member: int, raw: Array, moves: Array, loss: Loss) -
     """
     if loss.quadratic:
         return 1.0
-    train = bags.training(member)
+    train, _ = bags.split(member)
     raw = raw[train]
     y = bags.y[train]
     w = bags.w[train]

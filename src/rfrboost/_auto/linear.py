@@ -55,7 +55,7 @@ def row_solver(bags: Bags, R: Array, team: Team) -> LinearSolver:
         def fit(i: int) -> None:
             k = bags.members[i]
             own = slice(i * d, (i + 1) * d)
-            A, of_rows = ridge_of_rows(K, bags.training(k), bags.w, R[:, own], penalties)
+            A, of_rows = ridge_of_rows(K, bags.split(k)[0], bags.w, R[:, own], penalties)
             C[:, :, i] = product(X.T, A).reshape(len(C), len(penalties), d)
             c[:, i] = of_rows.reshape(len(penalties), d)
 

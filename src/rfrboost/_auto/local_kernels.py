@@ -94,8 +94,7 @@ def leaves_of(
     """
     X = bags.x[:, :-1]
     seen = bags.seen[bags.groups[bags.judging]]
-    members = [rows(k) for k in bags.members for rows in (bags.holding, bags.training)]
-    needed = [rows for rows in members if len(rows)]
+    needed = [rows for k in bags.members for rows in bags.split(k) if len(rows)]
     while True:
         splits = grow(X, seen, L, most_rows, rng, deadline)
         where = splits(X)

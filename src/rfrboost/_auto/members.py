@@ -30,10 +30,8 @@ from rfrboost._auto.layer import (
     GroupLayer,
     Settings,
     fit_group_layer,
-    linear_moves,
-    take_steps,
+    linear_layers,
 )
-from rfrboost._model.features import Columns
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
 from rfrboost._numerics.threads import OutOfTimeError, Team
@@ -223,7 +221,6 @@ def fit_linear(
     predictions are those of ``start`` (n, members, d), if no penalty lowers the held-out loss by
     more than ``IMPROVEMENT``.
     """
-    D = bags.x.shape[1] - 1
     first = held_out_loss(bags, start, loss)
     best = Boosted(
         layers=(),
@@ -234,12 +231,9 @@ def fit_linear(
         records=(),
     )
     best_raw = start
-    for penalty, C, c, moves in linear_moves(bags, start, loss, penalties, run.team, run.deadline):
-        raw = start.copy()
-        steps = take_steps(bags, raw, moves, loss, bags.members, 1.0, run.team)
+    for penalty, own, raw in linear_layers(bags, start, loss, penalties, run.team, run.deadline):
         reached = held_out_loss(bags, raw, loss)
         if reached < best.loss and Stopping(first).improves(reached, 1):
-            own = GroupLayer(bags.members, Columns(D), C * steps, c * steps, float(steps.mean()))
             best_raw = raw
             best = replace(
                 best,

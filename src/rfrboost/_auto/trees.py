@@ -155,7 +155,7 @@ def grow_layer(
 
     Raises ``OutOfTimeError`` at the first tree after the deadline.
     """
-    train = bags.training(own.member)
+    train, _ = bags.split(own.member)
     w = bags.w[train]
     for _ in range(LAYER_TREES):
         check_clock(run.deadline)

@@ -14,6 +14,7 @@ from rfrboost._blocks.table import EncodedTable
 from rfrboost._estimators.fitted import (
     ClassTargets,
     Inputs,
+    TargetScale,
     check_columns,
     check_extent,
     class_columns,
@@ -31,7 +32,6 @@ from rfrboost._estimators.problem import (
     problem_of_rows,
     resumed_network,
     scaled_weights,
-    shrunk_targets,
     target_scale_for,
 )
 from rfrboost._model.losses import fitted_loss, named_loss
@@ -107,6 +107,11 @@ def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> 
     )
     targets = number_targets(request, facts, scale, loss, source.y_is_1d)
     return Problem(chunks, loss, targets, inputs, resumed)
+
+
+def shrunk_targets(chunk: Chunk, scale: TargetScale) -> Array:
+    """A chunk's targets in the units of the fit."""
+    return scale.shrink(chunk.y)
 
 
 def set_classes(request: Request, chunks: Chunks, source: ClassBlockArrays) -> ClassTargets:

@@ -59,10 +59,10 @@ from rfrboost._numerics.arrays import coarse, frozen
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.chunks import (
     NEGLIGIBLE_WEIGHT,
-    Chunk,
     Chunks,
     Facts,
     InMemory,
+    own_rows,
     target_powers,
     thinned_targets,
 )
@@ -212,7 +212,7 @@ def problem_of_rows(
     resumed = resumed_network(request, X.shape[1], named.n_outputs(Y))
     scale = target_scale_for(request, chunks, named, resumed)
     Y = scale.shrink(Y)
-    chunks.set("y", shrunk_targets, scale)
+    chunks.set("y", own_rows, Y)
     rounding = ENSEMBLE_ROUNDING if automatic else SINGLE_ROUNDING
     seen = (Y, w) if automatic else thinned_targets(chunks)
     loss = fitted_loss(parameters.loss, parameters.quantile, rounding, scale.scale, *seen)
@@ -389,11 +389,6 @@ def checked_classes(request: Request, classes: np.ndarray) -> ClassTargets:
             f"holds one class only, {str(classes[0])!r} (rows of weight zero do not count)."
         )
     return ClassTargets(classes)
-
-
-def shrunk_targets(chunk: Chunk, scale: TargetScale) -> Array:
-    """A chunk's targets in the units of the fit."""
-    return scale.shrink(chunk.y)
 
 
 def target_scale_for(

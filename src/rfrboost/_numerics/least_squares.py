@@ -117,6 +117,16 @@ class Moments:
             self.fr[constant] = 0.0
 
 
+def moments_of(
+    batches: Iterable[tuple[Array, Array, Array | None]], n_features: int, n_outputs: int
+) -> Moments:
+    """The moments of batches of rows (F, R, w), see :meth:`Moments.add`; Σw·rrᵀ is left out."""
+    total = Moments(n_features, n_outputs, rr=False)
+    for F, R, w in batches:
+        total.add(F, R, w)
+    return total
+
+
 def merged(parts: Iterable[Moments]) -> Moments:
     """The moments of all rows together; the parts are left unchanged."""
     first, *others = parts
@@ -275,13 +285,20 @@ def ridge(moments: Moments, l2: float, single: bool = False) -> tuple[Array, Arr
 
 
 def ridges(
-    moments: Moments, penalties: tuple[float, ...], targets: Indices, single: bool = False
+    parts: list[Moments],
+    penalties: tuple[float, ...],
+    targets: Indices,
+    single: bool = False,
+    copies: bool = True,
 ) -> tuple[Array, Array]:
     """Ridge regressions as by :func:`ridge` under each penalty, to some columns of r for each.
 
-    ``targets`` (penalties, d) are the numbers of these columns. Returns C (p, penalties·d) and the
-    intercepts (penalties·d,), the outputs of each penalty side by side.
+    They are fitted to the rows of all ``parts`` together. ``targets`` (penalties, d) are the
+    numbers of these columns. Returns C (p, penalties·d) and the intercepts (penalties·d,), the
+    outputs of each penalty side by side. The parts are left unchanged; without ``copies`` there
+    is one part only, which is made central.
     """
+    moments = merged(parts) if copies else parts[0]
     moments.center()
     d = targets.shape[1]
     C = np.empty((len(moments.f), targets.size), order="F")

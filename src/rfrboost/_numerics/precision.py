@@ -52,15 +52,6 @@ def gram_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
     return np.float32 if safe else np.float64
 
 
-def bagged_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
-    """As :func:`gram_dtype`, for layers that are judged by held-out rows.
-
-    There SAFETY may be 1: what one layer gets slightly wrong is in the residuals of the next.
-    """
-    safe = np.isfinite(bound) and l2 >= UNIT_ROUNDOFF * n_features * bound**2
-    return np.float32 if safe else np.float64
-
-
 def predicting_dtypes(
     fitted: np.dtype, gain: float, wrong: float, noise: float = LARGEST_NOISE
 ) -> tuple[np.dtype, np.dtype]:

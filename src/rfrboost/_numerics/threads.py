@@ -6,7 +6,8 @@ that divides a product among threads rounds differently from one that does not. 
 rows and penalties, however, are independent of each other. A *team* works on them side by side,
 each on one thread, and the result is the same for any number of threads.
 
-Use :func:`side_by_side` for one list of items, :func:`team` where several lists follow each other.
+Use :func:`side_by_side` for one list of items, :func:`team` where several lists follow each other,
+and :func:`fit_team` around a whole fit.
 
 Memory: a fit allocates and frees arrays of a megabyte thousands of times. glibc returns memory of
 that size to the system at once, and the system clears it, page by page, when it is allocated again:
@@ -164,6 +165,14 @@ def team(most: int | None = None) -> Iterator[Team]:
             return
         with ThreadPoolExecutor(size, initializer=BLAS.lower_this_thread) as pool:
             yield pool.map
+
+
+@contextmanager
+def fit_team() -> Iterator[Team]:
+    """A team for a whole fit, in which the memory that is freed is kept for reuse."""
+    keep_freed_memory()
+    with team() as together:
+        yield together
 
 
 def side_by_side(work: Callable[[Any], Any], items: list[Any]) -> list[Any]:

@@ -313,6 +313,11 @@ class InMemory:
             setattr(chunk, name, function(chunk, *args))
 
 
+def own_rows(chunk: Chunk, values: Array) -> Array:
+    """The chunk's rows of an array (n, …) that has a row for each row of the fit."""
+    return values[chunk.first : chunk.first + chunk.size]
+
+
 def gather(chunks: Chunks, name: str, indices: Indices) -> Array:
     """The values that the rows at these indices have under a name, in the order of the indices."""
     distinct, places = np.unique(indices, return_inverse=True)

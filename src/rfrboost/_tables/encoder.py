@@ -19,7 +19,7 @@ fields. Model files store these names, so they cannot be changed; ``holes`` mean
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple, Protocol
@@ -286,16 +286,17 @@ class Encoder:
     scaling: Scaling
     spelled: tuple[SpelledColumn, ...] | None = None
     report: tuple[ColumnReport, ...] | None = None
+    #: for every encoded column, the index of the table's column that it is made of
+    sources: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        sources = tuple(j for encoder in self.columns for j in encoder.sources)
+        object.__setattr__(self, "sources", sources)
 
     @property
     def width(self) -> int:
         """The number of encoded columns."""
         return len(self.scaling.fill)
-
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """For every encoded column, the index of the table's column that it is made of."""
-        return tuple(j for encoder in self.columns for j in encoder.sources)
 
     @property
     def names_out(self) -> tuple[str, ...]:

@@ -304,7 +304,7 @@ def fit_levels(
 ) -> dict[int, list[str | None]]:
     """Add a column of text or categories, unless it has many levels: these are returned."""
     texts = table.texts(column)
-    levels = common_levels(texts, w)
+    levels, weight = common_levels(texts, w)
     recurring = set(levels)
     rare = {text for text in texts if text is not None and text not in recurring}
     mostly_rare = 2 * sum(text in rare for text in texts) > len(texts) - texts.count(None)
@@ -312,7 +312,7 @@ def fit_levels(
         return {}
     if len(levels) > MOST_INDICATORS:
         return {column: levels}
-    encoder, scales = fit_indicators(column, texts, levels, w)
+    encoder, scales = fit_indicators(column, texts, levels, weight)
     draft.add(encoder, scales)
     if not scales and len(texts) >= WORTH_A_WARNING and len(rare) > 1:
         draft.advice.setdefault(

@@ -36,7 +36,6 @@ from rfrboost._tables.encoder import (
     Scale,
     checksum,
     date_part,
-    level_codes,
     within_margin,
 )
 from rfrboost._tables.table import Table
@@ -247,10 +246,9 @@ def quantile(x: Array, cumulative: Array, level: float) -> tuple[float, float]:
 
 
 def fit_indicators(
-    column: int, texts: list[str | None], levels: list[str | None], w: Array | None
+    column: int, texts: list[str | None], levels: list[str | None], weight: Array
 ) -> tuple[LevelColumn, list[Scale]]:
-    """Indicator columns of a category with few levels."""
-    weight = np.bincount(level_codes(levels, texts), w, minlength=len(levels) + 1).astype(float)
+    """Indicator columns of a category with few levels, which have these weights (levels + 1,)."""
     encoder = replace(indicators(column, levels, weight), rare=rare_levels(texts, levels))
     shares = weight[: len(encoder.values)] @ encoder.values / weight.sum()
     return encoder, [indicator_scale(float(share)) for share in shares]
@@ -284,13 +282,18 @@ def constant_column() -> Fitted:
     return LevelColumn(0, (), np.zeros((1, 1)), (" constant",)), [NO_SCALE]
 
 
-def common_levels(texts: list[str | None], w: Array | None) -> list[str | None]:
-    """The levels that are not rare, in alphabetical order; None, for missing values, is first."""
+def common_levels(texts: list[str | None], w: Array | None) -> tuple[list[str | None], Array]:
+    """The levels that are not rare, in alphabetical order; None, for missing values, is first.
+
+    Also their weights (levels + 1,): the total of each and, last, of all rare levels.
+    """
     codes = {level: i for i, level in enumerate(dict.fromkeys(texts))}
     coded = np.fromiter(map(codes.__getitem__, texts), np.intp, len(texts))
     weight = np.bincount(coded, w, minlength=len(codes))
     common = [level for level, i in codes.items() if weight[i] >= FEWEST_ROWS]
-    return sorted(common, key=lambda level: (level is not None, level or ""))
+    levels = sorted(common, key=lambda level: (level is not None, level or ""))
+    rare = weight[weight < FEWEST_ROWS].sum()
+    return levels, np.array([*(weight[codes[level]] for level in levels), rare], float)
 
 
 def indicators(column: int, levels: list[str | None], weight: Array) -> LevelColumn:

@@ -1,7 +1,7 @@
 """RFRBoost beside three other models on eight small datasets, in one to two minutes and offline.
 
-Run ``python examples/demo.py``. It prints a table of test scores, says where which model wins, and
-draws ``demo-output/demo.png``: nine rings being pulled apart layer by layer, and the models' errors.
+Run ``python examples/demo.py``. It prints a table of test scores, says where boosted trees win, and
+draws ``demo-output/demo.png``: nine rings pulled apart layer by layer, and the models' errors.
 """
 
 from collections.abc import Iterator

@@ -46,7 +46,9 @@ def faults(index: Mapping[str, Any], stem: Callable[[str], str]) -> list[str]:
     found += [f"{name} is listed" for name in index["objects"] if "._" in name]
     for words, page in SEARCHES.items():
         for word in re.findall(r"\w+", words):
-            holders = {p for key in ("terms", "titleterms") for p in numbers(index[key], stem(word))}
+            holders = {
+                p for key in ("terms", "titleterms") for p in numbers(index[key], stem(word))
+            }
             # Short words that carry no meaning, such as "of", are in no index.
             if len(word) > 3 and page not in {pages[number] for number in holders}:
                 found.append(f"{word!r} of {words!r} does not find {page}")

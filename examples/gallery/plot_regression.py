@@ -33,8 +33,8 @@ X_test, y_test = draw(20_000, rng)
 # %%
 # One automatic fit of the mean, whose intervals come from out-of-fold residuals, and one of three
 # quantiles at once. Quantiles of a single noisy column overfit easily: with default settings they
-# follow the noise. Few neurons (``n_features``), gentle slopes (``feature_scale``) and pairs of rows
-# drawn uniformly (``pair_sampling``) keep the curves smooth.
+# follow the noise. Few neurons (``n_features``), gentle slopes (``feature_scale``) and pairs of
+# rows drawn uniformly (``pair_sampling``) keep the curves smooth.
 
 model = RFRBoostRegressor(random_state=0).fit(X, y)
 quantiles = RFRBoostRegressor(

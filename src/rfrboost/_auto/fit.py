@@ -3,9 +3,9 @@
 Families of members are fitted one after the other. *Linear* members come first. *Boosted* members
 begin with the linear predictions and add layers of random features, dense or sparse, while these
 lower the loss on held-out rows; on the way they learn a metric. *Kernel* members are ridge
-regressions on bumps around the training rows in that metric. *Tree* members are boosted random
-trees, for steps and interactions. All families are weighted by their out-of-fold predictions and
-become one network (:mod:`rfrboost._auto.assemble`).
+regressions on bumps (radial features) around the training rows in that metric. *Tree* members are
+boosted random trees, for jumps and interactions. All families are weighted by their out-of-fold
+predictions and become one network (:mod:`rfrboost._auto.assemble`).
 
 x is (n, D+1), y (n, k), and w (n,) or None. Nothing but x is as large as the table: it is in memory
 or mapped to a temporary file, and neither copied nor computed anew.

@@ -45,7 +45,7 @@ BATCHES_AT_ONCE = 8
 BOTH_PASSES = 1.6
 
 # The fewest rows that features are drawn from, for each feature, and the fewest rows at which input
-# gradients are taken, where columns are so many that there must not be more.
+# gradients are taken, where many columns would make more of them too slow.
 FEWEST_DRAWN = 2
 FEWEST_PROBES = 32
 

@@ -118,14 +118,14 @@ class Budget:
 
 
 def checked_budget(tolerance: Any, size: Any) -> Budget:
-    """What the user asked for, or an error that says what can be asked for."""
+    """The tolerance or size that the user passed, or an error that says what may be passed."""
     if tolerance is not None and size is not None:
         raise ValueError("Pass a tolerance or a size, not both: each alone decides on the model.")
     if size is not None:
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 0:
             raise ValueError(
-                "size is the most neurons, bumps and trees to keep, a whole number of zero or "
-                f"more; got {size!r}."
+                "size is the most neurons, radial features and trees to keep, a whole number of "
+                f"zero or more; got {size!r}."
             )
         return Budget(None, int(size))
     tolerance = TOLERANCE if tolerance is None else tolerance
@@ -278,13 +278,13 @@ def candidates(fitted: Fitted, rows: Array, training_rows: bool) -> Pool:
         pool = pool_of(fitted.network, rows, training_rows)
     except TypeError as error:
         raise ValueError(
-            f"compress knows neurons, bumps and trees, and this model has features of the class "
-            f"{error}. Fit it with features by name."
+            f"compress handles neurons, radial features and trees only, and this model has "
+            f"features of the class {error}. Fit it with features=('swim', 'trees') or other names."
         ) from error
     if not pool.parts and pool.total:
         raise ValueError(
-            "All features of this model are bumps, each around a training row: without training "
-            "rows nothing is left. Fit it with features=('swim', 'sparse', 'trees')."
+            "All features of this model are radial features, each around a training row: without "
+            "training rows nothing is left. Fit it with features=('swim', 'sparse', 'trees')."
         )
     return pool
 

@@ -248,7 +248,7 @@ class Inputs:
     def matched(self, X: Any) -> Any:
         """The columns of the fit, by name, of a data frame that has others too.
 
-        scikit-learn's rules ask for an error if the names are those of the fit in another order.
+        By scikit-learn's rules it is an error if the names are those of the fit in another order.
         """
         X = as_frame(X)
         if self.names is None or not hasattr(X, "columns") or sparse.issparse(X):
@@ -280,8 +280,8 @@ class Inputs:
     def _plain(self, X: Any) -> bool:
         """Whether X is an array of floats with the columns of fit.
 
-        The encoder takes any such array, and what scikit-learn asks of it takes longer than a
-        prediction of one row should.
+        The encoder takes any such array, and scikit-learn's checks take longer than a prediction
+        of one row should.
         """
         return (
             type(X) is np.ndarray
@@ -388,10 +388,11 @@ def is_table(X: Any) -> bool:
 class Compression:
     """What ``compress`` kept of a model, and what that costs.
 
-    ``features`` neurons, bumps and trees were kept of ``features_before``. ``error`` is that of the
-    smaller model, ``error_before`` that of the model, by the ``metric``: RMSE in units of y (of
+    ``features`` is the number of neurons, radial features and trees that were kept of
+    ``features_before``. ``error`` is that of the smaller model, ``error_before`` that of the whole
+    model, by the ``metric``: RMSE in units of y (of
     several outputs in standard deviations), "log loss", or the model's own "loss". ``measured``
-    says whether on validation rows; else both are estimates.
+    is true if errors were measured on validation rows; otherwise both are estimates.
     """
 
     features: int

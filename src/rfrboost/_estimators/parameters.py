@@ -379,7 +379,7 @@ def recipe_for(
 
 
 def families_of(features: Any) -> tuple[Any, ...]:
-    """The families of members that a resolved ``features`` asks for: some by name, or one."""
+    """The families of members that a resolved ``features`` names: several, or one."""
     if not isinstance(features, tuple):
         return (features,)
     unknown = [name for name in features if name not in FAMILIES]

@@ -341,7 +341,7 @@ def watcher(
 
 
 class Watcher:
-    """Shows the record of a layer if ``verbose``, and asks the callbacks.
+    """Shows the record of a layer if ``verbose``, and calls the callbacks.
 
     A fit tells it of each layer; the ensemble tells it of each round, with the record of the best
     penalty's layer. ``n_layers`` is their number, if nothing but callbacks ends them earlier.

@@ -1,9 +1,10 @@
 """Trees as random features: sums of leaf values, for what neurons and bumps fit badly.
 
 An inner node of a tree is a split: it compares one column with a threshold. Where a target jumps at
-thresholds or depends on interacting categories, few splits describe it. A leaf indicator is a random feature like
-any other, and its coefficients are the leaf's values. All trees of a member are kept as one sum, so
-that :class:`Forest` is a feature map with one feature for each member and output.
+thresholds or depends on interacting categories, few splits describe it. A leaf indicator is a
+random feature like any other, and its coefficients are the leaf's values. All trees of a member are
+kept as one sum, so that :class:`Forest` is a feature map with one feature for each member and
+output.
 
 Nodes have numbers: first the splits of all trees, Q of them, then all leaves. A row goes to the
 second child of a split if its column is above the threshold, else to the first. Columns are
@@ -210,7 +211,10 @@ class MaskedTrees:
     leaf_at: Indices
 
     def leaves(self, n: int, above: dict[int, Indices]) -> Indices:
-        """The leaf of each row in each tree (n, T); ``above`` counts thresholds below a row (n,)."""
+        """The leaf of each row in each tree (n, T).
+
+        ``above`` has for each column how many thresholds of the forest each row is above, (n,).
+        """
         count = self.trees.stop - self.trees.start
         left = np.full((n, count), ~np.uint64(0))
         some = np.empty_like(left)

@@ -65,7 +65,7 @@ def made_up_flats(n: int, rng: np.random.Generator) -> pd.DataFrame:
     built = rng.integers(1890, 2024, n).astype(float)
     day = rng.integers(0, 730, n)
     price = 9 + 3 * (district == "harbour") + 2 * (district == "hill") - 1 * (district == "station")
-    # Old and new flats are dearer than those between, and a larger flat costs less per square metre.
+    # Old and new flats are dearer than those between, large ones cheaper per square metre.
     year = 0.8 + 0.4 * ((built - 1960) / 64) ** 2
     season = 1 + 0.06 * np.sin(2 * np.pi * day / 365.25)
     rent = 2 * area**0.85 * price * year * season * np.exp(rng.normal(0, 0.03, n))

@@ -102,9 +102,9 @@ class GroupFeatures:
     Batches are summed up fold by fold; each batch carries the index of its sum, None for held-out
     rows that belong to no sum. A group of several members has a sum for each fold. A member that
     draws alone has one sum only, of all rows it is fitted on, and the rows it holds out come last;
-    rows that it has nothing to do with are left out. ``parts`` are, for each member of the group,
-    the sums of the rows it is fitted on. Batches are computed by a ``team`` of threads but added up
-    in their order, so that the number of threads changes no bit.
+    rows that it neither fits nor holds out are left out. ``parts`` are, for each member of the
+    group, the sums of the rows it is fitted on. Batches are computed by a ``team`` of threads but
+    added up in their order, so that the number of threads changes no bit.
     """
 
     def __init__(

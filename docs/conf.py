@@ -23,7 +23,9 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
     "internals",
+    "notebooks",
     "pages",
+    "search_index",
 ]
 exclude_patterns = ["_build", "gallery/README.rst", "sg_execution_times.rst"]
 nitpicky = True

@@ -88,7 +88,7 @@ def view(coordinate: NDArray) -> tuple[float, float]:
 
 def draw_errors(figure: SubFigure, errors: dict[str, Errors]) -> None:
     figure.suptitle(
-        "What four models get wrong on seven small datasets (left is better)", **HEADING
+        "What four models get wrong on eight small datasets (left is better)", **HEADING
     )
     panels = figure.subplots(1, len(errors))
     for panel, (measure, of_measure) in zip(panels, errors.items(), strict=True):

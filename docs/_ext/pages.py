@@ -1,4 +1,4 @@
-"""Links into the repository, the table of defaults, plain docstrings, a limit for examples."""
+"""Links into the repository, the table of defaults, plain docstrings, the gallery's examples."""
 
 import re
 import time
@@ -15,6 +15,8 @@ EXAMPLES = ["regression", "tables", "circles", "trees", "pipeline", "explain", "
 # Processor seconds that an example may take. Examples are meant to run within 15 seconds on an idle
 # machine, so that they can be tried while reading; a busy machine may take three times as long.
 MOST_SECONDS = 45.0
+# Width and height of a thumbnail in pixels.
+THUMBNAIL = (540, 400)
 
 # The page of the site for a file of the repository.
 LINKS = {
@@ -57,6 +59,18 @@ class TimeLimit:
 limit_time = TimeLimit()
 
 
+def crop_thumbnails(app: Sphinx) -> None:
+    """Let thumbnails show the left part of wide pictures: whole ones are too small to read."""
+    from PIL import Image, ImageOps
+
+    for thumbnail in (Path(app.srcdir) / "gallery" / "images" / "thumb").glob("*_thumb.png"):
+        name = thumbnail.name.replace("_thumb", "_001")
+        with Image.open(thumbnail.parent.parent / name) as picture:
+            width = min(picture.width, round(picture.height * THUMBNAIL[0] / THUMBNAIL[1]))
+            part = picture.convert("RGB").crop((0, 0, width, picture.height))
+        ImageOps.pad(part, THUMBNAIL, color="white").save(thumbnail)
+
+
 def read_source(app: Sphinx, page: str, source: list[str]) -> None:
     """Point links to files of the repository at their pages, and put the table of defaults in."""
     text = SOURCE_FILE.sub(module_link, source[0]).replace(MARK, table())
@@ -95,7 +109,8 @@ def left_out(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: A
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Connect the above."""
+    """Connect the above, the thumbnails after the gallery has made its own."""
+    app.connect("builder-inited", crop_thumbnails, priority=900)
     app.connect("source-read", read_source)
     app.connect("autodoc-process-docstring", plain_docstring)
     app.connect("autodoc-skip-member", left_out)

@@ -53,8 +53,8 @@ for n_layers in range(4):
 # places.
 
 colours = np.array(["#0072B2", "#E69F00", "#CC79A7"])
-fig, axes = plt.subplots(1, 4, figsize=(11, 3.1), layout="constrained")
-for t, (ax, (phi, accuracy)) in enumerate(zip(axes, layers, strict=True)):
+fig, axes = plt.subplots(2, 2, figsize=(7.6, 6), layout="constrained")
+for t, (ax, (phi, accuracy)) in enumerate(zip(axes.flat, layers, strict=True)):
     ax.scatter(phi[:, 0], phi[:, 1], s=3, c=colours[y_test], linewidths=0)
     ax.set_title(f"$\\Phi_{t}$, accuracy {accuracy:.3f}")
     ax.set_xticks([])

@@ -15,10 +15,15 @@ from rfrboost import RFRBoostRegressor
 # A curve, and noise that grows from left to right.
 
 
+def truth(x):
+    """Mean and median of the target."""
+    return np.sin(2 * x) + x / 2
+
+
 def draw(n, rng):
     """Rows and targets."""
     x = rng.uniform(-3, 3, n)
-    return x[:, None], np.sin(2 * x) + x / 2 + rng.normal(0, 0.1 + 0.12 * (x + 3))
+    return x[:, None], truth(x) + rng.normal(0, 0.1 + 0.12 * (x + 3))
 
 
 rng = np.random.default_rng(0)
@@ -27,12 +32,18 @@ X_test, y_test = draw(20_000, rng)
 
 # %%
 # One automatic fit of the mean, whose intervals come from out-of-fold residuals, and one of three
-# quantiles at once. In one noisy column all pairs of neighbours look steep, and quantiles would
-# follow them; neurons between pairs drawn uniformly make smoother curves.
+# quantiles at once. Quantiles of a single noisy column overfit easily: with default settings they
+# follow the noise. Few neurons (``n_features``), gentle slopes (``feature_scale``) and pairs of
+# rows drawn uniformly (``pair_sampling``) keep the curves smooth.
 
 model = RFRBoostRegressor(random_state=0).fit(X, y)
 quantiles = RFRBoostRegressor(
-    loss="quantile", quantile=[0.05, 0.5, 0.95], pair_sampling="uniform", random_state=0
+    loss="quantile",
+    quantile=[0.05, 0.5, 0.95],
+    n_features=32,
+    feature_scale=0.1,
+    pair_sampling="uniform",
+    random_state=0,
 ).fit(X, y)
 
 
@@ -61,10 +72,12 @@ for ax, (name, ends) in zip(axes, bands(grid).items(), strict=True):
     ax.plot(X[:, 0], y, ".", color="0.65", markersize=3, label="training rows")
     ax.fill_between(grid[:, 0], *ends.T, color="#56B4E9", alpha=0.35, linewidth=0, label=band)
     ax.plot(grid[:, 0], centres[name], color="#0072B2", label=centre)
+    ax.plot(grid[:, 0], truth(grid[:, 0]), "--", color="0.15", linewidth=1, label="truth")
     ax.set_title(name)
     ax.set_xlabel("x")
     ax.legend(frameon=False, loc="upper left")
 axes[0].set_ylabel("y")
+axes[0].set_ylim(-2.6, 4.2)
 plt.show()
 
 # %%

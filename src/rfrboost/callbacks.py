@@ -88,8 +88,8 @@ class LogRecords:
             self.log_metric(name, record[name], step=self._step)
 
 
-# A curve is drawn again only after this many times as long as drawing took: a fit with a live curve
-# takes a quarter longer at most.
+# After a curve was drawn, it is not drawn again for this many times as long as drawing took: a fit
+# with a live curve takes a quarter longer at most.
 REST = 4.0
 
 
@@ -98,7 +98,7 @@ class LiveCurve:
 
     In a notebook the figure is shown below the cell and updated in place; elsewhere it is a window
     of Matplotlib, if its backend has any. Drawing takes time, so that not every layer is drawn at
-    once; :meth:`draw` draws all there are. Needs Matplotlib (``pip install 'rfrboost[plot]'``).
+    once; :meth:`draw` draws all layers so far. Needs Matplotlib (``pip install 'rfrboost[plot]'``).
 
     Attributes
     ----------

@@ -68,7 +68,8 @@ def fine_tune(
     patience : int, default=10
         Epochs without a lower held-out loss after which it ends.
     train_parts : tuple of {"features", "steps", "head", "centres"}
-        What is trained: the weights of random features, A_t, the last head, the centres of bumps.
+        What is trained: the weights of random features, A_t, the last head, the centres of radial
+        features.
     full_rank_steps : bool, default=False
         Whether A_t, which the fit makes of as low a rank as there are outputs, may become of full
         rank.

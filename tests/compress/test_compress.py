@@ -290,6 +290,6 @@ def test_what_cannot_be_compressed(regressor):
     with pytest.raises(ValueError, match="for ensembles"):
         RFRBoostRegressor(n_layers=2, random_state=0).fit(X, y).compress(X)
     bumps = RFRBoostRegressor(features=("bumps",), random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="All features of this model are bumps"):
+    with pytest.raises(ValueError, match="All features of this model are radial"):
         bumps.compress(X, training_rows=False)
     assert not hasattr(RFNNRegressor(), "compress")

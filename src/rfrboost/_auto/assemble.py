@@ -1,10 +1,11 @@
 """Families of members become one network: weights by stacking, then layers of all families.
 
 Stacking (Wolpert 1992; Breiman 1996, with non-negative weights) fits Σ_f v_f·raw_f + b to the
-out-of-fold predictions raw_f of all families, v ≥ 0. Where the members that hold rows out are not
-those that predict (splits by time), held-out rows may differ from the rows fitted, and weights and
-an intercept that make up for it would do so twice: v then adds up to 1, and b is 0. Outputs share
-the weights of families, except for several labels per row (``Loss.separate_outputs``).
+out-of-fold predictions raw_f of all families, v ≥ 0. Under splits by time, the members that hold
+rows out are not those that predict new rows. Held-out rows are then later than the rows fitted, and
+weights and an intercept would make up for a drift that the final members have already seen. So v
+adds up to 1 there, and b is 0. Outputs share the weights of families, except for several labels per
+row (``Loss.separate_outputs``).
 
 The network's Φ (n, members·d) are the members' predictions, already weighted: the constants and the
 linear family are its initial representation, each layer of a boosted or kernel family adds to the
@@ -77,9 +78,9 @@ def assemble(
 ) -> tuple[Network, Array]:
     """The weighted families as one network, and its raw predictions for held-out rows (n, d).
 
-    ``mean`` are the means of the columns of X, which the rows of ``bags`` are without. After the
-    ``deadline``, a reading of ``time.perf_counter``, weights are taken as they are. ``score`` says
-    how good predictions for held-out rows are, if not by their loss.
+    ``mean`` are the means of the columns of X, which have been subtracted from the rows of
+    ``bags``. After the ``deadline``, a reading of ``time.perf_counter``, weights are taken as they
+    are. ``score``, unless it is None, judges predictions for held-out rows in place of the loss.
     """
     v, b, combined = family_weights(bags, loss, families, deadline, score)
     return network_of(families, v, b, mean, bags.kept), combined
@@ -189,7 +190,7 @@ def family_weights(
 ) -> tuple[Array, Array, Array]:
     """The weights v (families, d), the intercept b, and the weighted out-of-fold predictions.
 
-    Weights minimise the loss; separate outputs have weights of their own. A ``score`` chooses among
+    Weights minimise the loss; separate outputs have separate weights. A ``score`` chooses among
     those of all families, of all but one, and of one alone (:func:`subsets`): few enough for
     held-out rows to choose from.
     """
@@ -272,9 +273,9 @@ def least(
 ) -> Array:
     """The v within bounds for which a convex objective is least, found from a starting point.
 
-    L-BFGS-B takes a step that gains nothing for the end, which among families that are much alike
-    may be far from the least value. It is therefore begun anew, without what it remembers of the
-    curvature, until a whole run gains nothing. The first iteration after the ``deadline`` is the
+    L-BFGS-B stops at the first step that gains nothing. Where families are much alike, that may be
+    far from the minimum. It is therefore restarted, without its memory of the curvature, until a
+    whole run gains nothing. The first iteration after the ``deadline`` is the
     last.
     """
 

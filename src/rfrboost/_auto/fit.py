@@ -3,9 +3,9 @@
 Families of members are fitted one after the other. *Linear* members come first. *Boosted* members
 begin with the linear predictions and add layers of random features, dense or sparse, while these
 lower the loss on held-out rows; on the way they learn a metric. *Kernel* members are ridge
-regressions on bumps around the training rows in that metric. *Tree* members are boosted random
-trees, for steps and interactions. All families are weighted by their out-of-fold predictions and
-become one network (:mod:`rfrboost._auto.assemble`).
+regressions on bumps (radial features) around the training rows in that metric. *Tree* members are
+boosted random trees, for jumps and interactions. All families are weighted by their out-of-fold
+predictions and become one network (:mod:`rfrboost._auto.assemble`).
 
 x is (n, D+1), y (n, k), and w (n,) or None. Nothing but x is as large as the table: it is in memory
 or mapped to a temporary file, and neither copied nor computed anew.
@@ -43,13 +43,13 @@ Score = Callable[[Array, Indices], float]
 # What comes out of a phase: members of one kind, or None.
 Family = TypeVar("Family")
 
-# The phases of a fit, which it tells of, and the share of its time that each takes about.
+# The phases of a fit, which progress shows, and the share of the time that each takes as a rule.
 LINEAR, TREES, KERNEL, WEIGHTS = "linear members", "trees", "kernel members", "weights"
 SHARES = {LINEAR: 0.01, TREES: 0.25, KERNEL: 0.2, WEIGHTS: 0.01}
 BOOSTED_SHARE = 0.18
 
-# The shares of a time limit after which no further layer of trees is grown, and none of neurons is
-# boosted, where other families are to follow. Trees come first: they cost least.
+# The shares of a time limit after which no further layer of trees, or of neurons, is begun if other
+# families are to follow. Trees come first: they cost least.
 TREES_SHARE = 0.3
 BOOSTING_SHARE = 0.6
 
@@ -67,8 +67,8 @@ MOST_FEATURES = 512
 class Plan:
     """The settings of an automatic fit; many of these may have been set by the user.
 
-    ``n_layers`` is the largest number of layers of a boosted family, ``n_features`` None means that
-    it depends on the number of rows, and ``strata`` that y are class indicators. There is a boosted
+    ``n_layers`` is the largest number of layers of a boosted family. If ``n_features`` is None it
+    depends on the number of rows. ``strata`` is true if y are class indicators. There is a boosted
     family for each of ``samplers``, whose first layers are drawn by that of ``first_samplers``, a
     kernel family if ``bumps``, and a family of trees if ``trees``. A ``score`` takes the place of
     the loss where held-out rows decide how many layers are kept and which families are weighted;
@@ -124,11 +124,11 @@ def fit_auto(
     """Fit all families of a plan and combine them into one network.
 
     ``x`` (n, D+1) are the rows with a last column of ones; they are centred and sorted in place.
-    ``watch``, if there is one, is told of each layer, and may end the fit. If ``validation`` rows
-    (X, y) are given there is one member, which is fitted on all of X and holds them out. If
-    ``splits`` are given, they say what each member is fitted on and holds out. ``deadline`` is when
-    the fit has to end, a reading of ``time.perf_counter``. Families that ``snapshot`` has are taken
-    from there, others are written to it.
+    ``watch``, unless it is None, gets the record of each layer, and may end the fit. If
+    ``validation`` rows (X, y) are given there is one member, which is fitted on all of X and holds
+    them out. If ``splits`` are given, they are what each member is fitted on and holds out.
+    ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``. Families that
+    ``snapshot`` has are taken from there, others are written to it.
     """
     rng = default_rng(SeedSequence(plan.seed))
     mean = center(x, w)
@@ -213,7 +213,7 @@ def score_of_bags(
 
 
 def held_by(bags: Bags, member: int, raw: Array) -> HeldOut:
-    """The held-out rows that tell how wrong a member is, with predictions ``raw`` (n, d).
+    """The held-out rows on which a member's errors are measured, with predictions ``raw`` (n, d).
 
     They are the rows it holds out; a row that several members hold out counts in part for each.
     For a member that is fitted on all rows they are the rows that the others hold out. Rows without
@@ -254,8 +254,8 @@ def fit_families(
     linear, start = fit_linear(sample, start, loss, plan.linear_penalties, run)
     boosting = replace(run, deadline=part_of_time(share, run.deadline))
     growing = replace(run, deadline=part_of_time(TREES_SHARE, run.deadline))
-    # Linear members draw nothing. Their streams stay theirs, so that those of others are the same
-    # as ever.
+    # Linear members draw nothing, but have random streams as in earlier versions, so that all other
+    # families draw what they always drew.
     rng.spawn(len(sample.groups))
     trees: TreesFit | None = None
     if plan.trees:

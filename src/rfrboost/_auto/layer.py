@@ -45,7 +45,7 @@ BATCHES_AT_ONCE = 8
 BOTH_PASSES = 1.6
 
 # The fewest rows that features are drawn from, for each feature, and the fewest rows at which input
-# gradients are taken, where columns are so many that there must not be more.
+# gradients are taken, where many columns would make more of them too slow.
 FEWEST_DRAWN = 2
 FEWEST_PROBES = 32
 
@@ -102,9 +102,9 @@ class GroupFeatures:
     Batches are summed up fold by fold; each batch carries the index of its sum, None for held-out
     rows that belong to no sum. A group of several members has a sum for each fold. A member that
     draws alone has one sum only, of all rows it is fitted on, and the rows it holds out come last;
-    rows that it has nothing to do with are left out. ``parts`` are, for each member of the group,
-    the sums of the rows it is fitted on. Batches are computed by a ``team`` of threads but added up
-    in their order, so that the number of threads changes no bit.
+    rows that it neither fits nor holds out are left out. ``parts`` are, for each member of the
+    group, the sums of the rows it is fitted on. Batches are computed by a ``team`` of threads but
+    added up in their order, so that the number of threads changes no bit.
     """
 
     def __init__(

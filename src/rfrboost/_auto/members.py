@@ -62,14 +62,14 @@ class Snapshot(Protocol):
 
 @dataclass(frozen=True)
 class Run:
-    """The threads that a fit uses, its time limit, whom it tells of its layers, and its snapshot.
+    """The threads that a fit uses, its time limit, the observer of its layers, and its snapshot.
 
     ``team`` is for work outside groups, ``across_groups`` for one task per group, ``within_group``
     for the tasks of one group. A team must not be used from inside its own tasks, so that one of
     the last two is plain ``map``. ``deadline`` is when all families have to be fitted, a reading of
-    ``time.perf_counter`` in seconds. ``watch``, if there is one, is told of the best
-    penalty's layer after each round, and may end the layers. Where ``score`` is None, only the loss
-    counts. ``snapshot`` keeps families that are finished, if there is one.
+    ``time.perf_counter`` in seconds. ``watch``, unless it is None, gets the record of the best
+    penalty's layer after each round, and may end the layers. If ``score`` is None, only the loss
+    counts. ``snapshot``, unless it is None, keeps the families that are finished.
     """
 
     team: Team
@@ -86,9 +86,9 @@ class Boosted:
     """The layers kept under one penalty, each a layer for every group.
 
     ``out_of_fold`` are their predictions for held-out rows, ``loss`` is the mean loss of these and
-    ``score`` their score, if there is one;
-    ``metrics`` are the distance metrics L (see :class:`~rfrboost._auto.layer.GroupDraws`) in which
-    each group drew the last of the layers; there are none where nothing was drawn.
+    ``score`` their score, if the fit has one. ``metrics`` are the distance metrics L (see
+    :class:`~rfrboost._auto.layer.GroupDraws`) in which each group drew the last of the layers; the
+    tuple is empty if nothing was drawn.
     """
 
     layers: tuple[tuple[GroupLayer, ...], ...]
@@ -132,7 +132,7 @@ class Stopping:
 
 
 class HeldOutCurve:
-    """What held-out rows say of the layers that are added to predictions ``start``, one by one.
+    """The held-out loss of the layers that are added to predictions ``start``, one by one.
 
     ``records`` are those of all layers so far. ``stopping`` knows the best number of layers, with
     its loss and score, and ``out_of_fold`` (rows of ``Bags.held_out``, d) are the predictions after

@@ -3,7 +3,7 @@
 Every member is boosted by itself on the rows of its bag. A tree is drawn as SWIM draws neurons: its
 thresholds are random, and those that tell the present residuals apart are preferred. It is grown by
 scikit-learn's ``ExtraTreeRegressor`` on a sample of the rows: a node draws one random threshold for
-each column and asks the question that explains most of the residuals, those of all outputs
+each column and takes the split that explains most of the residuals, those of all outputs
 together; the leaf that gains most is split next, until there are ``LEAVES``. Every third tree looks
 for the best threshold of half of the columns instead: sharp thresholds are found by it, and random
 ones keep the trees from being alike. The leaves' values are then the ridge regression of the
@@ -35,7 +35,7 @@ from rfrboost._numerics.blas import product
 from rfrboost._numerics.threads import OutOfTimeError, check_clock
 from rfrboost._typing import Array, Indices
 
-# Trees that a member grows between two looks at its held-out rows.
+# Trees that a member grows before its held-out loss is computed again.
 LAYER_TREES = 5
 
 # The most leaves of a tree, and the fewest rows of a leaf.
@@ -49,8 +49,8 @@ LEARNING_RATE = 0.15
 # longer, and hardly be better.
 NODE_COLUMNS = 48
 
-# One of so many trees looks for the best threshold of each column that a node draws, which are this
-# share of the columns, at least BEST_COLUMNS.
+# Every third tree looks for the best threshold of each column that a node draws. A node of such a
+# tree draws this share of the columns, at least BEST_COLUMNS.
 BEST_EVERY = 3
 BEST_SHARE = 0.5
 BEST_COLUMNS = 4
@@ -60,12 +60,12 @@ BEST_COLUMNS = 4
 # in single precision, as ONNX files do, would send such rows elsewhere.
 GRID_BITS = 16
 
-# The most mixtures of outputs by which questions are chosen: of more outputs than that, random
+# The most mixtures of outputs by which splits are chosen. Of more outputs than that, random
 # mixtures tell rows apart as well, in less time.
 MIXTURES = 32
 
 # The share of a member's rows that a tree is grown on, and the most of them, from which on more
-# rows hardly change the questions.
+# rows hardly change the splits.
 GROWING_SHARE = 0.8
 MOST_GROWING_ROWS = 20_000
 
@@ -92,7 +92,7 @@ class TreesFit:
 
 @dataclass
 class Growth:
-    """The trees of one member so far, each a forest of its own, and its predictions (n, d)."""
+    """The trees of one member so far, each as a forest of one tree, and its predictions (n, d)."""
 
     member: int
     rng: Generator
@@ -196,7 +196,7 @@ def grow(
 
     Thresholds are random; with a ``grid`` (D,), the best between its numbers, in some columns. Of
     more than ``MIXTURES`` outputs random mixtures decide. Residuals and weights are whole numbers
-    of a unit here. In nodes of few rows several questions part the rows alike: their sums are then
+    of a unit here. In nodes of few rows several splits separate the rows alike: their sums are then
     equal to the bit, and rounding errors do not decide between them. Returns scikit-learn's arrays
     of the tree.
     """

@@ -1,15 +1,15 @@
 """Compression: a small model that imitates an ensemble, made of the ensemble's own features.
 
-Much of an ensemble says the same thing twice: the members of all bags, layers of neurons, bumps
-around rows that are alike. A linear model on few of its features can say nearly all of it, if its
-weights are found anew. That is distillation (Buciluǎ, Caruana and Niculescu-Mizil, Model
-compression, 2006): least squares, whose targets are the ensemble's raw predictions. They have no
-noise, and there are as many of them as one likes.
+Many features of an ensemble are nearly alike: those of the members of all bags, of later layers,
+and the bumps around rows that are alike. A linear model on few of its features can predict nearly
+the same, if its weights are fitted again. That is distillation (Buciluǎ, Caruana and
+Niculescu-Mizil, Model compression, 2006): least squares, whose targets are the ensemble's raw
+predictions. They have no noise, and any number of rows can be predicted.
 
 *Rows.* An ensemble remembers its training rows: its predictions are closer to their targets than
-those of new rows. What should be imitated is what it says of new rows, and these can be made: each
-is a training row with some columns taken from a neighbour (:func:`in_between`), near the training
-rows as new rows are, and with values that columns have.
+those of new rows. What should be imitated is what it predicts for new rows, and these can be made
+up: each is a training row with some columns taken from a neighbour (:func:`in_between`). Such rows
+are as near to the training rows as new rows are, and hold values that their columns really have.
 
 *Selection.* From the strongest candidates (:mod:`rfrboost._compress.candidates`) features are
 removed step by step, and the weights are found again after each step (:func:`rungs`). Leaving out

@@ -1,7 +1,7 @@
 """``compress``: a smaller model in place of an ensemble, and what it costs.
 
-The mathematics is in :mod:`rfrboost._compress.imitation`. Here are what users pass, and judges: how
-large an error the model makes, and how large it is with a smaller model in its place. A judge
+The mathematics is in :mod:`rfrboost._compress.imitation`. Here arguments are checked, and judges
+compare the error of the model with that of a smaller model. A judge
 either measures both on rows with targets that the model has not seen, or estimates them: the
 model's error from the rows its members held out, and what is added to it from how far the two
 models differ on made-up rows.
@@ -86,13 +86,13 @@ def compressed(
 def rows_to_imitate(
     model: NetworkEstimator, X: Any, sample_weight: Any
 ) -> tuple[Array, Array | None]:
-    """The rows as the network sees them, without those of no weight, and their weights."""
+    """The rows as the network sees them and their weights, without rows of weight zero."""
     encoded = model.encode(X)
     w = checked_weights(sample_weight, encoded)
     present = present_rows(w, len(encoded))
     if present.sum() < FEWEST_ROWS:
         raise ValueError(
-            f"X has {present.sum()} rows of any weight, and compress needs at least "
+            f"X has {present.sum()} rows of positive weight, and compress needs at least "
             f"{FEWEST_ROWS}: pass the training rows."
         )
     return encoded[present], None if w is None else w[present]
@@ -118,14 +118,14 @@ class Budget:
 
 
 def checked_budget(tolerance: Any, size: Any) -> Budget:
-    """What the user asked for, or an error that says what can be asked for."""
+    """The tolerance or size that the user passed, or an error that says what may be passed."""
     if tolerance is not None and size is not None:
         raise ValueError("Pass a tolerance or a size, not both: each alone decides on the model.")
     if size is not None:
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 0:
             raise ValueError(
-                "size is the most neurons, bumps and trees to keep, a whole number of zero or "
-                f"more; got {size!r}."
+                "size is the most neurons, radial features and trees to keep, a whole number of "
+                f"zero or more; got {size!r}."
             )
         return Budget(None, int(size))
     tolerance = TOLERANCE if tolerance is None else tolerance
@@ -175,7 +175,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Estimated:
-    """What judges by made-up rows know: their predictions by the model, and its error."""
+    """A judge by made-up rows: it has the model's predictions for them, and the model's error."""
 
     rows: Array
     prediction: Array
@@ -278,13 +278,13 @@ def candidates(fitted: Fitted, rows: Array, training_rows: bool) -> Pool:
         pool = pool_of(fitted.network, rows, training_rows)
     except TypeError as error:
         raise ValueError(
-            f"compress knows neurons, bumps and trees, and this model has features of the class "
-            f"{error}. Fit it with features by name."
+            f"compress handles neurons, radial features and trees only, and this model has "
+            f"features of the class {error}. Fit it with features=('swim', 'trees') or other names."
         ) from error
     if not pool.parts and pool.total:
         raise ValueError(
-            "All features of this model are bumps, each around a training row: without training "
-            "rows nothing is left. Fit it with features=('swim', 'sparse', 'trees')."
+            "All features of this model are radial features, each around a training row: without "
+            "training rows nothing is left. Fit it with features=('swim', 'sparse', 'trees')."
         )
     return pool
 
@@ -331,7 +331,7 @@ def search(
         return None
     warnings.warn(
         f"No model without training rows keeps the tolerance of {budget.tolerance:g}; the largest "
-        "one is returned, and its compression_ says what it costs.",
+        "one is returned, and its compression_ says by how much the error grows.",
         stacklevel=5,
     )
     return first
@@ -340,7 +340,7 @@ def search(
 def with_record(
     fitted: Fitted, network: Network, judge: Judge, total: int, kept: int, measured: bool
 ) -> Fitted:
-    """The fitted state around another network, or its own, with what that costs."""
+    """The fitted state around another network, or its own, with the record of the compression."""
     targets = fitted.targets
     is_rmse = not isinstance(targets, ClassTargets) and (fitted.loss.starts_at_mean or not measured)
     unit = targets.scale.unit if is_rmse else 1.0

@@ -1,8 +1,8 @@
 """The estimator around a fitted network: what all regressors and classifiers share.
 
 Estimators hold parameters, documentation and validation, and no mathematics. ``fit`` turns its
-arguments into a :class:`~rfrboost._estimators.problem.Problem`, which one of three routes turns
-into a :class:`~rfrboost._estimators.fitted.Fitted`; everything else asks that object.
+arguments into a :class:`~rfrboost._estimators.problem.Problem`, which one of the routes turns
+into a :class:`~rfrboost._estimators.fitted.Fitted`. Predictions and all else use that object.
 """
 
 import os
@@ -209,7 +209,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @property
     def _n_features_out(self) -> int:
-        """How many columns ``transform`` gives, as scikit-learn asks for it."""
+        """The number of columns that ``transform`` gives; scikit-learn reads it."""
         return self._model().width
 
     def transform(self, X: Any) -> Array:
@@ -389,9 +389,10 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> Self:
         """A smaller and faster model of the same class, which imitates this one, an ensemble.
 
-        It keeps some of the ensemble's neurons, bumps and trees, with weights that are fitted to
-        the ensemble's predictions on X and on rows between those of X. No targets are needed, as
-        the model is imitated and not fitted again. ``compression_`` says what it keeps and costs.
+        It keeps some of the ensemble's neurons, radial features and trees, with weights that are
+        fitted to the ensemble's predictions on X and on rows between those of X. No targets are
+        needed, as the model is imitated and not fitted again. ``compression_`` says what it keeps
+        and by how much the error grows.
 
         Parameters
         ----------
@@ -400,13 +401,14 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         sample_weight : array-like of shape (n_samples,), optional
             How much each of them counts.
         tolerance : float, default=0.01
-            The share by which the error may grow: RMSE, or log loss for classes. The smallest model
-            found within it is returned; if there is none, a copy of this one.
+            The share by which the error may grow: RMSE in regression, log loss in classification.
+            The smallest model found within it is returned. If no smaller model is good enough, the
+            result is a copy of this one.
         size : int, optional
-            The most neurons, bumps and trees to keep, in place of a tolerance.
+            The most neurons, radial features and trees to keep, in place of a tolerance.
         training_rows : bool, default=True
-            Whether the smaller model may hold training rows, as the centres of bumps. Without them
-            the tolerance cannot always be kept; a warning says so.
+            Whether the smaller model may hold training rows, as the centres of radial features.
+            Without them the tolerance cannot always be kept; a warning says so.
         X_val, y_val : array-like, optional
             Rows with targets that the model has not seen, on which errors are measured. Without
             them the error is estimated, from the errors of members on rows they held out and from

@@ -28,7 +28,7 @@ from rfrboost._tables.encoder import Encoder
 from rfrboost._typing import Array, Indices, Mask
 
 # How far predictions of an automatic fit may leave the range of the training targets, as a share of
-# its width. Enough for a trend that goes on, and too little for a number that makes no sense.
+# its width. Enough for a trend that goes on, too little for an absurd prediction.
 BEYOND = 0.25
 
 # The types of numbers that X may have; others become float64.
@@ -62,7 +62,7 @@ class TargetScale:
 
     @property
     def unit(self) -> float:
-        """The unit of the fit in units of y; 1 if each output has a unit of its own."""
+        """The unit of the fit in units of y; 1 if each output has its own unit."""
         return float(self.scale[0]) if len(self.scale) == 1 else 1.0
 
     def shrink(self, y: Array) -> Array:
@@ -248,7 +248,7 @@ class Inputs:
     def matched(self, X: Any) -> Any:
         """The columns of the fit, by name, of a data frame that has others too.
 
-        scikit-learn's rules ask for an error if the names are those of the fit in another order.
+        By scikit-learn's rules it is an error if the names are those of the fit in another order.
         """
         X = as_frame(X)
         if self.names is None or not hasattr(X, "columns") or sparse.issparse(X):
@@ -280,8 +280,8 @@ class Inputs:
     def _plain(self, X: Any) -> bool:
         """Whether X is an array of floats with the columns of fit.
 
-        The encoder takes any such array, and what scikit-learn asks of it takes longer than a
-        prediction of one row should.
+        The encoder takes any such array, and scikit-learn's checks take longer than a prediction
+        of one row should.
         """
         return (
             type(X) is np.ndarray
@@ -318,7 +318,7 @@ def check_extent(largest: Array, names: np.ndarray | None) -> None:
 def as_frame(X: Any) -> Any:
     """A table of Arrow as a data frame of pandas; anything else with rows and columns as it is.
 
-    What has none, such as a dict of columns, is refused.
+    Objects without rows and columns, such as a dict of columns, are refused.
     """
     # One of SciPy's sparse formats is a dict too.
     if X is None or (isinstance(X, Mapping | Set | str | bytes) and not sparse.issparse(X)):
@@ -386,12 +386,13 @@ def is_table(X: Any) -> bool:
 
 @dataclass(frozen=True)
 class Compression:
-    """What ``compress`` kept of a model, and what that costs.
+    """What ``compress`` kept of a model, and by how much the error grows.
 
-    ``features`` neurons, bumps and trees were kept of ``features_before``. ``error`` is that of the
-    smaller model, ``error_before`` that of the model, by the ``metric``: RMSE in units of y (of
-    several outputs in standard deviations), "log loss", or the model's own "loss". ``measured``
-    says whether on validation rows; else both are estimates.
+    ``features`` is the number of neurons, radial features and trees that were kept of
+    ``features_before``. ``error`` is that of the smaller model, ``error_before`` that of the whole
+    model, by the ``metric``: RMSE in units of y (of several outputs in standard deviations), "log
+    loss", or the model's own "loss". ``measured`` is true if errors were measured on validation
+    rows; otherwise both are estimates.
     """
 
     features: int
@@ -409,12 +410,12 @@ class Compression:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted model, and what its fit has to say about it.
+    """A fitted model, and what its fit found out about it.
 
     ``history`` has a record per layer. The others exist for the ensemble only: held-out scores
     for intervals and sets, shares of the columns, out-of-fold predictions and their score; for a
     model that was trained on in PyTorch, the held-out loss of every epoch; and for a compressed one
-    what that costs.
+    the record of its compression.
     """
 
     network: Network

@@ -1,4 +1,4 @@
-"""The parameters of all estimators: what "auto" means, and what loops are told.
+"""The parameters of all estimators: what "auto" means, and the settings of a fit.
 
 The routes:
 
@@ -148,11 +148,10 @@ NO_EFFECT = NoEffect()
 
 # Reasons for the values that are not the paper's:
 # - The ensemble's step penalties: one for noisy tables, one for less noisy ones, both fitted side
-#   by side and weighted in the end. Labels are noisier than numbers, because a label says only on
-#   which side of a boundary a row lies.
+#   by side and weighted in the end. Those of classification are larger, because labels are noisier:
+#   a label says only on which side of a boundary a row lies.
 # - Feature scales: regression wants straighter neurons (0.5), but not in the first layers: straight
-#   ones cannot see inputs that matter only together, and where no layer helps, a fit would end
-#   before it knew of them.
+#   ones miss inputs that matter only together, and the fit would stop early without them.
 # - The linear members' penalties go from almost none to nearly a constant.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "n_layers": {SINGLE: 6, ENSEMBLE: 40},
@@ -356,7 +355,7 @@ def recipe_for(
     initial, hidden_dim = initial_for(parameters, n_columns)
     if parameters.parts > n_rows:
         raise ValueError(
-            f"sample_splitting gives each of {parameters.parts} layers rows of its own, but there "
+            f"sample_splitting gives each of {parameters.parts} layers its own rows, but there "
             f"are only {n_rows} rows. Use fewer layers or sample_splitting=False."
         )
     return Recipe(
@@ -379,7 +378,7 @@ def recipe_for(
 
 
 def families_of(features: Any) -> tuple[Any, ...]:
-    """The families of members that a resolved ``features`` asks for: some by name, or one."""
+    """The families of members that a resolved ``features`` names: several, or one."""
     if not isinstance(features, tuple):
         return (features,)
     unknown = [name for name in features if name not in FAMILIES]

@@ -80,9 +80,9 @@ EXPONENTS = (-1074, 1000)
 EXPONENT_STEPS = 2.0**20
 # Deals rows out to the folds of target encodings, by their content.
 ENCODING_SEED = 0
-# Over which share of y's robust spread the kink of the pinball loss is rounded. In a single
-# network, whose head is solved for, a small part. In an ensemble, whose layers follow the slope, a
-# large one, because beyond the kink the slope says little.
+# The share of y's robust spread over which the kink of the pinball loss is rounded. It is small in
+# a single network, whose head is solved for, and large in an ensemble, whose layers follow the
+# gradient: beyond the kink the gradient is only a sign.
 SINGLE_ROUNDING = 1e-3
 ENSEMBLE_ROUNDING = 0.32
 
@@ -104,9 +104,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Arrays:
-    """Rows in memory that weigh anything: X (n, D), y (n, k) in the units of the fit, weights.
+    """Rows in memory of positive weight: X (n, D), y (n, k) in the units of the fit, weights.
 
-    ``present`` says which of all rows they are; ``validation`` are X and y of the rows to stop by;
+    ``present`` says which of all rows they are; ``validation`` are X and y of the validation rows;
     ``splits`` are the user's own folds. ``table`` (n, D+1) is X with a last column of ones, if X is
     part of such an array, which the fit may then change.
     """
@@ -236,8 +236,9 @@ def class_problem(
 def number_targets(
     request: Request, facts: Facts, scale: TargetScale, loss: Loss, one_axis: bool
 ) -> NumberTargets:
-    """How numbers are fitted and predicted; an automatic fit stays near the training targets."""
-    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))  # facts are of y as it came
+    """The codec of regression targets; an automatic fit predicts near the training targets only."""
+    # The range is that of y in its own units.
+    ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))
     margin = BEYOND * (ends[1] - ends[0])
     bounds = frozen(ends + np.outer([-1.0, 1.0], margin))
     # Outputs of a loss that are not one for each target have ranges that are not known.
@@ -338,14 +339,14 @@ def scaled_weights(w: Array) -> Array:
 
 
 def present_rows(w: Array | None, n_rows: int) -> Mask:
-    """Which rows weigh anything beside the heaviest one, as a mask (n,)."""
+    """Which rows have a weight that is not negligible beside the largest, as a mask (n,)."""
     if w is None:
         return np.ones(n_rows, bool)
     return scaled_weights(w) > NEGLIGIBLE_WEIGHT
 
 
 def check_validation_pair(X_val: Any, y_val: Any) -> bool:
-    """Whether there are rows to stop by; refuses one without the other, or of another length."""
+    """Whether there are validation rows; refuses X_val without y_val, or of another length."""
     if (X_val is None) != (y_val is None):
         given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
         raise ValueError(f"{given} was passed without {missing}; pass both, or neither.")
@@ -357,7 +358,7 @@ def check_validation_pair(X_val: Any, y_val: Any) -> bool:
 
 
 def refuse_validation(given: bool) -> None:
-    """Rows to stop by are of use only where held-out rows decide."""
+    """Refuse validation rows in a fit in which held-out rows decide nothing."""
     if given:
         raise ValueError(
             "X_val and y_val say when to stop adding layers, but this fit has a fixed number of "

@@ -162,7 +162,7 @@ def fit_outside_memory(request: Request, outside: Outside) -> Fitted:
     if w is not None and not w.any():
         raise ValueError(
             f"Every row of the sample that columns are encoded by, {len(y):,} evenly spaced rows "
-            f"of {look.n_rows:,}, is of weight zero: leave out rows of no weight, or shuffle them."
+            f"of {look.n_rows:,}, is of weight zero: leave out such rows, or shuffle all rows."
         )
     encoder: Encoder | None = None
     encoded: Array | None = None
@@ -289,7 +289,7 @@ KNOWN_OTHERWISE = ("class_weight", "cv", "scoring")
 
 
 def snapshot_of(request: Request, arrays: Arrays, seed: int) -> Any:
-    """The file that families are kept in, if its snapshot is one of this fit."""
+    """The snapshot file of this fit; an existing file of another fit is refused."""
     from rfrboost._files.snapshot import SnapshotFile, key_of
 
     parameters = resolved(request.parameters, ENSEMBLE, request.task)
@@ -297,14 +297,14 @@ def snapshot_of(request: Request, arrays: Arrays, seed: int) -> Any:
     splits = (None,) if arrays.splits is None else (arrays.splits.fitted, arrays.splits.held)
     names = {own.name for own in fields(parameters)} - {*WITHOUT_EFFECT, *KNOWN_OTHERWISE}
     settings = [f"{name}={getattr(parameters, name)!r}" for name in sorted(names)]
-    # The address of a function, which its repr has, is another in every process.
+    # A function's repr holds its address, which differs between processes.
     settings.append(f"scoring={getattr(parameters.scoring, '__qualname__', parameters.scoring)!r}")
     key = key_of((arrays.X, arrays.y, arrays.w, *validation, *splits), [*settings, str(seed)])
     return SnapshotFile(parameters.snapshot, key)
 
 
 def score_of_rows(scoring: Any, problem: Problem, arrays: Arrays) -> Score:
-    """What ``scoring`` says of raw predictions for some rows; validation rows come last."""
+    """The score, by ``scoring``, of raw predictions for some rows; validation rows come last."""
     from rfrboost._estimators.options.scoring import score_for
 
     Y, w = arrays.y, arrays.w
@@ -333,7 +333,7 @@ END_FAMILY = "family"
 def watcher(
     request: Request, problem: Problem, ensemble: bool, n_layers: int | None = None
 ) -> "Watcher | None":
-    """Who is told of the layers; None where there is neither a progress nor a callback."""
+    """The observer of the layers; None if there are neither progress nor callbacks."""
     callbacks = tuple(request.parameters.callbacks or ())
     if request.progress is None and not callbacks:
         return None
@@ -341,10 +341,10 @@ def watcher(
 
 
 class Watcher:
-    """Shows the record of a layer if ``verbose``, and asks the callbacks.
+    """Shows the record of a layer if ``verbose``, and calls the callbacks.
 
-    A fit tells it of each layer; the ensemble tells it of each round, with the record of the best
-    penalty's layer. ``n_layers`` is their number, if nothing but callbacks ends them earlier.
+    It gets the record of each layer of a single network; of an ensemble, in each round, that of the
+    best penalty's layer. ``n_layers`` is their number, if nothing but callbacks ends them earlier.
     """
 
     def __init__(
@@ -372,7 +372,7 @@ class Watcher:
         record = in_units_of_y(record, self.problem, self.ensemble)
         if self.progress is not None:
             self.progress.layer(record, self.n_layers)
-        # Each has a copy of its own, which it may change.
+        # Each gets its own copy, which it may change.
         answers = [callback(asdict(record)) for callback in self.callbacks]
         self.ended = any(isinstance(a, bool | np.bool_) and bool(a) for a in answers)
         return not self.ended and END_FAMILY not in [a for a in answers if isinstance(a, str)]
@@ -387,7 +387,7 @@ def in_units_of_y(record: LayerRecord, problem: Problem, ensemble: bool) -> Laye
     ensemble is the prediction itself: its gradient is ∇l, and α_t times that is a change of the
     prediction, s times as large.
 
-    If each output has a scale of its own there is no unit of y, and the units of the fit are kept.
+    If each output has its own scale there is no unit of y, and the units of the fit are kept.
     A number that overflows becomes the largest float.
     """
     scale = np.float64(problem.targets.scale.unit)

@@ -35,7 +35,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @property
     def _n_features_out(self) -> int:
-        """How many columns ``transform`` gives, as scikit-learn asks for it."""
+        """The number of columns that ``transform`` gives; scikit-learn reads it."""
         return self.features_.width
 
     def _sampler(self) -> Sampler:
@@ -102,7 +102,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 def numeric_targets(y: Any, n_rows: int) -> Array:
-    """y as numbers (n, d): as it is, one-hot where it holds labels, zeros where there is none."""
+    """y as numbers (n, d): labels become one-hot columns, and a missing y becomes zeros."""
     if y is None:
         return np.zeros((n_rows, 1))
     y = np.asarray(y)

@@ -149,7 +149,7 @@ class Parameter:
 # The most values of a parameter: those that list columns may be long.
 MOST_VALUES = 100_000
 
-#: parameters that only fits ask for, and that may be objects of any kind: files have None instead
+#: parameters that only fits use, and that may be objects of any kind: files have None instead
 FIT_ONLY = ("class_weight", "callbacks", "scoring")
 
 #: a path of the machine that fitted a model, which files never hold

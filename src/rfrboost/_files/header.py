@@ -26,8 +26,8 @@ def file_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     dict
         ``format``; ``version``, that of rfrboost which wrote it; ``estimator``, the name of its
         class; ``parameters``; ``fitted``, its state with ``{"array": name}`` in place of arrays of
-        numbers; ``arrays``, their types and shapes by name; ``centres``, how many centres of bumps
-        are among them, each of them a training row as it was encoded; ``checksum``, which only
+        numbers; ``arrays``, their types and shapes by name; ``centres``, how many centres of radial
+        features are among them, each a training row as it was encoded; ``checksum``, which only
         :func:`rfrboost.load` compares; ``bytes``, the size of the file.
 
     Raises
@@ -54,7 +54,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise ModelFileError("it is not a file")  # a pipe would never end
-        # Unbuffered, so that no more is read than asked for.
+        # Unbuffered, so that no more is read than is needed.
         with open(path, "rb", buffering=0) as stream:
             yield stream
     except ModelFileError as error:

@@ -194,13 +194,13 @@ def local_sums_fit(sums: LocalSums, columns: int) -> bool:
 
 
 def forest_fits(forest: Forest, columns: int) -> bool:
-    """Whether all questions are about columns that there are, and lead to leaves in the end."""
-    questions = len(forest.columns)
-    nodes = questions + len(forest.values)
-    own = np.arange(questions)[:, None]
+    """Whether all splits are by columns that exist, and every path ends in a leaf."""
+    splits = len(forest.columns)
+    nodes = splits + len(forest.values)
+    own = np.arange(splits)[:, None]
     return (
-        forest.thresholds.shape == (questions,)
-        and forest.children.shape == (questions, 2)
+        forest.thresholds.shape == (splits,)
+        and forest.children.shape == (splits, 2)
         and forest.roots.size > 0
         and forest.values.size > 0
         and bool((forest.columns < columns).all())

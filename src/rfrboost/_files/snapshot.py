@@ -40,7 +40,7 @@ from rfrboost._model.history import LayerRecord
 from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._version import __version__
 
-#: what stands in the place of an estimator's name; :func:`rfrboost.load` knows none of this name
+#: stands in place of an estimator's name, so that :func:`rfrboost.load` refuses the file
 TAG = "snapshot of a fit"
 
 WHOLE = JsonValue("a whole number from 0 on", lambda v: type(v) is int and 0 <= v < 2**53)
@@ -143,7 +143,7 @@ class SnapshotFile:
                 document = read_document(stream, size_of(stream))
         except ModelFileError as error:
             raise ModelFileError(
-                f"{error} It was to be a snapshot to go on from: remove it, or name another file."
+                f"{error} The file was passed as a snapshot: remove it, or name another file."
             ) from error
         if document["estimator"] != TAG:
             raise ModelFileError(f"{path} is a model, not a snapshot of a fit: name another file.")

@@ -7,7 +7,7 @@ the length of its row in L; like a tree it looks at columns one at a time. Which
 depends on the table, so that a bump is a mixture of both.
 
 Rows are x (n, D) without the 1 of homogeneous coordinates, except for feature maps, which take rows
-(x, 1). Distances and bumps are in single precision unless another dtype is asked for.
+(x, 1). Distances and bumps are in single precision unless another dtype is passed.
 """
 
 from collections.abc import Callable

@@ -1,12 +1,13 @@
-"""Trees as random features: sums of leaf values, for what neurons and bumps see badly.
+"""Trees as random features: sums of leaf values, for what neurons and bumps fit badly.
 
-A node asks "is column j above this threshold?". Thresholds, counters and categories that interact
-are steps of few columns; trees represent them directly. A leaf indicator is a random feature like
-any other, and its coefficients are the leaf's values. All trees of a member are kept as one sum, so
-that :class:`Forest` is a feature map with one feature for each member and output.
+An inner node of a tree is a split: it compares one column with a threshold. Where a target jumps at
+thresholds or depends on interacting categories, few splits describe it. A leaf indicator is a
+random feature like any other, and its coefficients are the leaf's values. All trees of a member are
+kept as one sum, so that :class:`Forest` is a feature map with one feature for each member and
+output.
 
-Nodes have numbers: first the questions of all trees, Q of them, then all leaves. A row goes to the
-second child of a question if its column is above the threshold, else to the first. Columns are
+Nodes have numbers: first the splits of all trees, Q of them, then all leaves. A row goes to the
+second child of a split if its column is above the threshold, else to the first. Columns are
 compared in single precision, as trees were grown.
 
 Shapes: m members, T trees for each of them, d outputs; rows are (x, 1), of shape (n, D + 1).
@@ -39,7 +40,7 @@ STEPS = 4
 
 # The fewest rows whose leaves are found by masks, at least some for each column, and the most
 # columns: with fewer rows the calls, with more columns the tables take longer than following the
-# questions.
+# splits.
 MASKED_ROWS = 64
 MASKED_ROWS_A_COLUMN = 4
 MASKED_COLUMNS = 80
@@ -55,7 +56,7 @@ MOST_MASKED = 2048
 class Forest:
     """The sums of m·d features: for each member and output, the values of the row's leaves.
 
-    ``columns`` and ``thresholds`` (Q,) are the questions, and ``children`` (Q, 2) the numbers of
+    ``columns`` and ``thresholds`` (Q,) are the splits, and ``children`` (Q, 2) the numbers of
     the nodes they lead to, which are always larger than their own. ``roots`` (m, T) are the first
     nodes of all trees, ``values`` (leaves, d) those of the leaves, in single precision.
     """
@@ -79,14 +80,14 @@ class Forest:
 
     @cached_property
     def depth(self) -> int:
-        """The most questions between a root and a leaf."""
+        """The most splits between a root and a leaf."""
         nodes = np.unique(self.roots)
-        questions = nodes[nodes < len(self.columns)]
+        splits = nodes[nodes < len(self.columns)]
         depth = 0
-        while len(questions):
+        while len(splits):
             depth += 1
-            nodes = np.unique(self.children[questions])
-            questions = nodes[nodes < len(self.columns)]
+            nodes = np.unique(self.children[splits])
+            splits = nodes[nodes < len(self.columns)]
         return depth
 
     @cached_property
@@ -148,7 +149,7 @@ class Forest:
         """The leaf of each row and root (T, n): pairs of both are followed level by level."""
         columns, thresholds, children = self.nodes
         n, D = x.shape
-        questions = len(self.columns)
+        splits = len(self.columns)
         flat = np.ascontiguousarray(x).ravel()
         reached = roots.astype(np.intp).repeat(n)
         pairs = np.arange(len(reached))
@@ -159,12 +160,12 @@ class Forest:
             node = children.take(node + node + above)
             if level % STEPS == STEPS - 1:
                 reached[pairs] = node
-                going = np.flatnonzero(node < questions)
+                going = np.flatnonzero(node < splits)
                 pairs, starts, node = pairs.take(going), starts.take(going), node.take(going)
                 if not len(node):
                     break
         reached[pairs] = node
-        return reached.reshape(len(roots), n) - questions
+        return reached.reshape(len(roots), n) - splits
 
     def pullback(self, rows: Array) -> Callable[[Array], Array]:
         """The chain rule at rows (x, 1): steps are flat almost everywhere, so that it is zero."""
@@ -175,10 +176,10 @@ class Forest:
 class LeafMasks:
     """The leaves of many rows by sets of bits (QuickScorer: Lucchese et al., 2015).
 
-    A question that a row answers with yes rules out the leaves below its first child. Of the leaves
-    that no question rules out, the leftmost is the row's. What the questions of a tree about one
-    column rule out together depends only on how many of their thresholds the row is above: it is
-    looked up in a table, one look-up for each column instead of one step for each question.
+    A split whose threshold a row is above rules out the leaves below its first child. Of the leaves
+    that no split rules out, the leftmost is the row's. What the splits of a tree by one column rule
+    out together depends only on how many of their thresholds the row is above: it is looked up in a
+    table, one look-up for each column instead of one step for each split.
 
     ``thresholds`` has all thresholds of each column, in order. A thousand trees of 64 leaves take
     about 20 MB, from the first large batch on; files and pickles do not hold them.
@@ -198,9 +199,10 @@ class LeafMasks:
 class MaskedTrees:
     """Masks of some trees.
 
-    ``tables`` has for each column that they ask about the masks (b + 1, T) of leaves that are left
-    if a row is above none, one, … or all of their b thresholds, and which of these rows applies if
-    it is above 0, 1, … of all the forest's thresholds. ``leaf_at`` (T·64,) has the number of the
+    ``tables`` has two arrays for each column that these trees split by. The second, of shape
+    (b + 1, T), holds the masks of the leaves that are left if a row is above 0, 1, …, b of their b
+    thresholds. The first says which line of it applies if a row is above 0, 1, … of the thresholds
+    of the whole forest. ``leaf_at`` (T·64,) has the number of the
     leaf at each place of each tree.
     """
 
@@ -209,7 +211,10 @@ class MaskedTrees:
     leaf_at: Indices
 
     def leaves(self, n: int, above: dict[int, Indices]) -> Indices:
-        """The leaf of each row in each tree (n, T), for rows above so many thresholds (n,)."""
+        """The leaf of each row in each tree (n, T).
+
+        ``above`` has for each column how many thresholds of the forest each row is above, (n,).
+        """
         count = self.trees.stop - self.trees.start
         left = np.full((n, count), ~np.uint64(0))
         some = np.empty_like(left)
@@ -229,11 +234,11 @@ def leaf_masks(forest: Forest) -> LeafMasks | None:
     or if a node is in several or no trees."""
     if forest.roots.size > MOST_MASKED:
         return None
-    questions = len(forest.columns)
+    splits = len(forest.columns)
     columns = np.unique(forest.columns)
     owner, first, size = places(forest)
     first_children = forest.children[:, 0]
-    apart = (owner[forest.children] == owner[:questions, None]).all()
+    apart = (owner[forest.children] == owner[:splits, None]).all()
     once = np.bincount(forest.children.ravel(), minlength=len(owner))
     once[forest.roots] += 1
     if not (apart and (once == 1).all()) or size.max() > MASK_BITS or len(columns) > MASKED_COLUMNS:
@@ -246,14 +251,14 @@ def leaf_masks(forest: Forest) -> LeafMasks | None:
     for trees in slices_of_members(forest.roots, MASKED_TREES):
         own = (owner >= trees.start) & (owner < trees.stop)
         tree = owner - trees.start
-        leaf = np.flatnonzero(own[questions:])
+        leaf = np.flatnonzero(own[splits:])
         leaf_at = np.zeros((trees.stop - trees.start, MASK_BITS), np.intp)
-        leaf_at[tree[questions + leaf], first[questions + leaf]] = leaf
+        leaf_at[tree[splits + leaf], first[splits + leaf]] = leaf
         tables = {}
         for j, every in thresholds.items():
-            asked = np.flatnonzero(own[:questions] & (forest.columns == j))
-            if len(asked):
-                of_tree = forest.thresholds[asked], tree[asked], masks[asked]
+            by_column = np.flatnonzero(own[:splits] & (forest.columns == j))
+            if len(by_column):
+                of_tree = forest.thresholds[by_column], tree[by_column], masks[by_column]
                 tables[j] = mask_table(every, *of_tree, len(leaf_at))
         groups.append(MaskedTrees(trees, tables, leaf_at.ravel()))
     return LeafMasks(thresholds, groups)
@@ -265,7 +270,7 @@ def mask_table(
     """The table of one column for ``count`` trees: see :class:`MaskedTrees`.
 
     ``every`` are the thresholds of all trees, in order; ``thresholds``, ``tree`` and ``masks`` are
-    those of these trees' questions.
+    those of these trees' splits.
     """
     own, place = np.unique(thresholds, return_inverse=True)
     table = np.full((len(own) + 1, count), ~np.uint64(0))
@@ -291,7 +296,7 @@ def in_single(x: Array) -> Array:
 def of_grown(tree: Any, values: Array) -> Forest:
     """A tree of scikit-learn's (its attribute ``tree_``) as a forest of one member and one tree.
 
-    Its questions come first, parents before children, then its leaves. ``values`` (nodes, d) are
+    Its splits come first, parents before children, then its leaves. ``values`` (nodes, d) are
     those of all nodes; only those of leaves are kept.
     """
     order = [np.zeros(1, np.intp)]
@@ -301,14 +306,14 @@ def of_grown(tree: Any, values: Array) -> Forest:
         order.append(np.stack([left[parents], right[parents]], axis=1).ravel())
     nodes = np.concatenate(order)
     is_leaf = left[nodes] < 0
-    questions = nodes[~is_leaf]
+    splits = nodes[~is_leaf]
     leaves = nodes[is_leaf]
     number = np.empty(len(nodes), np.intp)
-    number[np.concatenate([questions, leaves])] = np.arange(len(nodes))
-    children = np.stack([number[left[questions]], number[right[questions]]], axis=1)
+    number[np.concatenate([splits, leaves])] = np.arange(len(nodes))
+    children = np.stack([number[left[splits]], number[right[splits]]], axis=1)
     return Forest(
-        whole(tree.feature[questions]),
-        frozen(rounded_down(tree.threshold[questions])),
+        whole(tree.feature[splits]),
+        frozen(rounded_down(tree.threshold[splits])),
         whole(children),
         whole(np.zeros((1, 1), np.intp)),
         frozen(values[leaves].astype(np.float32)),
@@ -334,13 +339,13 @@ def as_one_member(forests: list[Forest]) -> Forest:
 
 def side_by_side(forests: list[Forest]) -> Forest:
     """The members of several forests, which have equally many trees, as those of one forest."""
-    questions = np.cumsum([0, *(len(forest.columns) for forest in forests)])
+    splits = np.cumsum([0, *(len(forest.columns) for forest in forests)])
     leaves = np.cumsum([0, *(len(forest.values) for forest in forests)])
 
     def renumbered(nodes: Numbers, i: int) -> Numbers:
         own = len(forests[i].columns)
         places: Numbers = np.where(
-            nodes < own, nodes + questions[i], nodes - own + questions[-1] + leaves[i]
+            nodes < own, nodes + splits[i], nodes - own + splits[-1] + leaves[i]
         )
         return places
 
@@ -357,20 +362,20 @@ def side_by_side(forests: list[Forest]) -> Forest:
 
 def of_roots(forest: Forest, roots: Indices | Numbers) -> Forest:
     """The trees with these roots (m, T), without the nodes of others."""
-    questions = len(forest.columns)
-    reached = np.zeros(questions + len(forest.values), bool)
+    splits = len(forest.columns)
+    reached = np.zeros(splits + len(forest.values), bool)
     nodes: Indices = np.unique(roots)
     while len(nodes):
         reached[nodes] = True
-        nodes = np.unique(forest.children[nodes[nodes < questions]])
+        nodes = np.unique(forest.children[nodes[nodes < splits]])
     number = np.cumsum(reached) - 1
-    asked = reached[:questions]
+    kept = reached[:splits]
     return Forest(
-        whole(forest.columns[asked]),
-        frozen(forest.thresholds[asked]),
-        whole(number[forest.children[asked]]),
+        whole(forest.columns[kept]),
+        frozen(forest.thresholds[kept]),
+        whole(number[forest.children[kept]]),
         whole(number[roots]),
-        frozen(forest.values[reached[questions:]]),
+        frozen(forest.values[reached[splits:]]),
     )
 
 
@@ -396,13 +401,13 @@ def places(forest: Forest) -> tuple[Indices, Indices, Indices]:
 
     Leaves have places from left to right, from 0 on. Trees are counted member by member.
     """
-    questions = len(forest.columns)
-    owner, first, size = np.zeros((3, questions + len(forest.values)), np.intp)
-    size[questions:] = 1
+    splits = len(forest.columns)
+    owner, first, size = np.zeros((3, splits + len(forest.values)), np.intp)
+    size[splits:] = 1
     nodes = forest.roots.ravel()
     owner[nodes] = np.arange(len(nodes))
     levels = []
-    while len(nodes := nodes[nodes < questions]):
+    while len(nodes := nodes[nodes < splits]):
         levels.append(nodes)
         children = forest.children[nodes]
         owner[children] = owner[nodes][:, None]

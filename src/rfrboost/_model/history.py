@@ -21,7 +21,7 @@ class LayerRecord:
 
 
 class Watch(Protocol):
-    """Whom a fit tells of its layers, and asks whether to go on."""
+    """An observer of a fit: it gets the record of every layer, and decides whether to go on."""
 
     #: whether the fit is to end with what has been fitted, without another family
     ended: bool

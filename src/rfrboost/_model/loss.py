@@ -23,8 +23,8 @@ class Loss(ABC):
     """A convex loss, differentiable in its first argument.
 
     Arrays are (n, d); ``value`` returns one number per row. A loss needs ``value`` and
-    ``gradient``; everything else has a default. The estimators ask a loss for the facts below
-    instead of asking for its class.
+    ``gradient``; everything else has a default. The estimators read the attributes below
+    and never look at the class of a loss.
     """
 
     #: whether value is ½‖raw − y‖², for which every sub-problem has a closed form
@@ -163,7 +163,7 @@ class BuiltInLoss(Loss):
     def fitted_to(self, y: Array, w: Array, rounding: float) -> "BuiltInLoss":
         """The loss with its scale taken from targets (n, d) with weights (n,).
 
-        Only a loss that was given by its name is asked: it has no scale from the user.
+        This is called only for a loss that was given by its name: it has no scale from the user.
         ``rounding`` is the width of a rounded kink in robust standard deviations of y.
         """
         return self

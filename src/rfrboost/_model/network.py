@@ -177,7 +177,7 @@ class Standardizer:
 
 @dataclass(frozen=True)
 class Layer:
-    """Φ_t = Φ_{t−1} + η A_t f_t(x, Φ_{t−1}), with η in the step, then standardised if asked."""
+    """Φ_t = Φ_{t−1} + η A_t f_t(x, Φ_{t−1}), with η in the step; then standardised, if so set."""
 
     features: LayerFeatures
     step: LowRankStep | DiagonalStep

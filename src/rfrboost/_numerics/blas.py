@@ -35,7 +35,7 @@ class Routines(Protocol):
     """The five routines of BLAS and LAPACK that a fit spends its time in."""
 
     def gemm(self, A: Array, transpose_a: bool, B: Array, transpose_b: bool, out: Array) -> None:
-        """Write A·B into ``out``, each of A and B transposed first if asked."""
+        """Write A·B into ``out``, each of A and B transposed first if its flag is set."""
 
     def gemv(self, A: Array, transpose: bool, b: Array, out: Array) -> None:
         """Write A·b, or Aᵀ·b, into ``out``; b and ``out`` are contiguous columns (n, 1)."""

@@ -46,7 +46,7 @@ LARGEST_FACTOR = 1e6
 def gram_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
     """The dtype in which a layer's features and their Gram matrix are computed.
 
-    ``l2`` is λ, ``bound`` the largest absolute value of a feature (infinite if there is none).
+    ``l2`` is λ, ``bound`` the largest absolute value of a feature (infinite if it is unbounded).
     """
     safe = np.isfinite(bound) and l2 >= SAFETY * UNIT_ROUNDOFF * n_features * bound**2
     return np.float32 if safe else np.float64

@@ -134,7 +134,7 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-# The number of threads that the user asked for, in the thread that fits; else None.
+# The number of threads that the user set (``n_jobs``), in the thread that fits; else None.
 ASKED: ContextVar[int | None] = ContextVar("ASKED", default=None)
 
 
@@ -153,7 +153,7 @@ def threads(n_jobs: int) -> Iterator[None]:
 
 @contextmanager
 def team(most: int | None = None) -> Iterator[Team]:
-    """A team with as many threads as the user asked for, but not more than ``most``.
+    """A team with as many threads as the user set, but not more than ``most``.
 
     Unless :func:`threads` says how many, there are as many as BLAS was allowed to use.
     """

@@ -1,6 +1,6 @@
 """Training rows in chunks: the interface between a fit and its data.
 
-Everything a fit computes from its rows is a sum over rows. It asks for such sums
+Everything a fit computes from its rows is a sum over rows. It takes such sums
 (``Chunks.total``) and stores values per row (``Chunks.set``), each by a function of one
 :class:`Chunk`. The fit does not know whether the chunks are in memory (:class:`InMemory`), on disk
 (:mod:`rfrboost._rows.streamed`) or on the workers of a Dask cluster (:mod:`rfrboost._dask.chunks`).

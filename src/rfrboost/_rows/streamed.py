@@ -44,7 +44,7 @@ class Field:
 
 
 class StreamedChunk(Chunk):
-    """A chunk whose values are read or computed when they are first asked for.
+    """A chunk whose values are read or computed when they are first used.
 
     ``given`` are values that come with it, as they were read from the source.
     """

@@ -63,8 +63,8 @@ ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# A column in which this share of the different texts, and so many of them, are numbers was meant to
-# hold numbers only.
+# A column of text was meant to hold numbers if at least this share of its different values, and at
+# least this many of them, are numbers.
 MOSTLY = 0.5
 FEWEST_NUMBERS = 10
 

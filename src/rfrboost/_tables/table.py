@@ -7,7 +7,7 @@ found how numbers or dates are spelled in it (:mod:`rfrboost._tables.spellings`)
 NA are missing values everywhere.
 
 :func:`read_table` accepts whatever a user passes as X and gives a :class:`Table`, whose columns are
-read when they are asked for. What is learned from the columns is in :mod:`rfrboost._tables.fit`.
+read when they are first used. What is learned from the columns is in :mod:`rfrboost._tables.fit`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -298,7 +298,7 @@ def _(cell: Any) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns by number, read when they are asked for.
+    """Columns by index, read when they are first used.
 
     ``shape`` is (rows, columns) and ``cells(j)`` gives the cells of column j. ``names`` are those
     of a data frame whose column names are all text, as in scikit-learn, else None. ``array`` is the

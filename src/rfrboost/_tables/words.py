@@ -63,7 +63,7 @@ class TextColumn:
 
 
 def has_words(texts: Collection[str]) -> bool:
-    """Whether texts are written in words, so many on average."""
+    """Whether texts have at least ``FEWEST_WORDS`` words on average."""
     return sum(len(text.split()) for text in texts) >= FEWEST_WORDS * len(texts)
 
 

@@ -246,7 +246,7 @@ def report(
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
 ) -> None:
-    """Write one page that answers what one may ask about a model.
+    """Write a report about a model: one page with all that is known of it.
 
     Scores beside boosted trees and a linear model, errors or calibration, coverage of intervals,
     importances, partial dependence, the worst predicted rows, the columns, and how the model was

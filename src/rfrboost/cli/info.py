@@ -118,7 +118,7 @@ def described(model: str) -> dict[str, str]:
 
 def training_rows(centres: int) -> str:
     """Whether the file holds rows that the model was fitted on."""
-    return f"{centres:,} held, as centres of bumps" if centres else "none held"
+    return f"{centres:,} held, as centres of radial features" if centres else "none held"
 
 
 def compressed(record: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What a user asks a command for: the task, the table, the roles of its columns, and settings."""
+"""What a user passes to a command: the task, the table, the roles of its columns, and settings."""
 
 from dataclasses import dataclass
 from enum import StrEnum

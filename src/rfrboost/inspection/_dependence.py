@@ -156,7 +156,7 @@ def curve(
 
 
 def sampled(table: Any, most: int) -> Any:
-    """At most so many rows of a table, drawn at random."""
+    """At most ``most`` rows of a table, drawn at random."""
     drawn = np.sort(np.random.default_rng(SEED).permutation(len(table))[:most])
     return table.iloc[drawn] if hasattr(table, "iloc") else table[drawn]
 

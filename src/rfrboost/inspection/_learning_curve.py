@@ -109,7 +109,7 @@ def measure_of(model: Any, rooted: bool) -> str:
 
 
 def family_names(model: Any) -> list[str]:
-    """The names of the families that the model's parameters ask for, in the order of fitting."""
+    """The names of the families that the model's parameters choose, in the order of fitting."""
     features = getattr(model, "features", "auto")
     if not is_automatic(model):
         return ["the network"]

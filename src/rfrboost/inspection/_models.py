@@ -1,6 +1,6 @@
 """What figures need of a fitted model: the names of its columns, and predictions.
 
-Predictions may be asked for made-up rows too, whose columns are taken from different rows of a
+Made-up rows are predicted too, whose columns are taken from different rows of a
 table (:func:`recombined`). That is how importances and attributions are measured.
 """
 

@@ -3,10 +3,10 @@
 A fit is a sequence of phases, each of which is expected to take a share of its time. The bar fills
 once, from left to right: it never goes back, and where a phase ends early it moves on to the next
 one's place. Seconds left are those of a fit that goes on as fast as it has so far, so that they are
-a guess, and none is made in the first twentieth.
+an estimate, and none is shown in the first twentieth.
 
 On a terminal it is a line that changes in place, in a notebook an element below the cell, elsewhere
-a line every ten seconds, which a thread of its own prints: a phase may give no word for minutes.
+a line every ten seconds. A separate thread prints it, because a phase may take minutes.
 """
 
 import sys
@@ -32,7 +32,7 @@ IMPORTANCES = "importances"
 
 
 class Progress:
-    """How far a fit is: told by the fit, shown on standard error or in a notebook.
+    """How far a fit is, shown on standard error or in a notebook.
 
     ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``.
     """
@@ -44,7 +44,7 @@ class Progress:
         self.share = 0.0
         self.phase = READING
         self.detail = ""
-        # Those of one network, unless it is said otherwise: reading takes too little to count.
+        # The phases of a single network, unless others are set: reading takes too little to count.
         self._phases: dict[str, float] = {READING: 0.0, LAYERS: 1.0}
         self._display: Display | None = None
 
@@ -83,7 +83,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """A guess of the seconds that are left; None if it is too early for one."""
+        """An estimate of the seconds that are left; None if it is too early."""
         now = perf_counter()
         if self.share < LEAST_SHARE:
             return None
@@ -155,7 +155,7 @@ class Lines:
             print(self.progress.line(), file=sys.stderr, flush=True)
 
     def show(self) -> None:
-        """Nothing: the thread tells."""
+        """Nothing: the thread prints."""
 
     def finish(self) -> None:
         self.ended.set()

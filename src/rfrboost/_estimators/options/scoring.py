@@ -2,7 +2,7 @@
 
 Scorers take an estimator, X and y. Held-out rows have their predictions already, so that the
 estimator handed to a scorer is a stand-in which knows the predictions of all rows, and X are the
-numbers of rows, (m, 1).
+indices of rows, (m, 1).
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from rfrboost._typing import Array, Indices
 
 @dataclass(eq=False, repr=False)
 class KnownNumbers(RegressorMixin, BaseEstimator):
-    """A regressor whose predictions are known; X (m, 1) are the numbers of rows."""
+    """A regressor whose predictions are known; X (m, 1) are the indices of rows."""
 
     values: Array
 
@@ -35,7 +35,7 @@ class KnownNumbers(RegressorMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class KnownClasses(ClassifierMixin, BaseEstimator):
-    """A classifier whose probabilities and logits are known; X (m, 1) are the numbers of rows."""
+    """A classifier whose probabilities and logits are known; X (m, 1) are the indices of rows."""
 
     probabilities: Array
     logits: Array
@@ -63,7 +63,7 @@ class KnownClasses(ClassifierMixin, BaseEstimator):
 def score_for(
     scoring: Any, loss: Loss, targets: Targets, Y: Array, w: Array | None
 ) -> Callable[[Array, Indices], float]:
-    """What ``scoring`` says of raw predictions (m, d) for some of the rows (m,), as a function.
+    """A function that scores raw predictions (m, d) for some of the rows (m,) by ``scoring``.
 
     ``Y`` (n, k) and ``w`` (n,) are the targets of all rows, in the units of the fit, and their
     weights. Scorers of scikit-learn are given the weights if there are any; other callables, which
@@ -93,7 +93,7 @@ def score_for(
 
 
 def stand_in(loss: Loss, targets: Targets, raw: Array) -> KnownNumbers | KnownClasses:
-    """An estimator that predicts what raw predictions (m, d) say."""
+    """An estimator whose predictions are made from raw predictions (m, d)."""
     predictions = targets.predictions(loss, raw)
     if isinstance(targets, ClassTargets):
         return KnownClasses(predictions, raw[:, 0] if targets.one_output else raw, targets)

@@ -101,7 +101,7 @@ class Graph:
         return Value(name, array.dtype)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
-        """A value in another type; it is cast once, however often that is asked for."""
+        """A value in another type; it is cast once, however often it is used."""
         if value.dtype == dtype:
             return value
         if (value, dtype) not in self._casts:

@@ -179,7 +179,7 @@ class LocalMap(nn.Module):
 
 
 class ForestMap(nn.Module):
-    """Sums of leaf values, which can be trained; the questions are fixed."""
+    """Sums of leaf values, which can be trained; the splits are fixed."""
 
     columns: Tensor
     thresholds: Tensor

@@ -72,7 +72,7 @@ class Bytes:
     """The bytes of a table without compression.
 
     ``inside`` is the name of the file, in lower case and without the ending of the compression;
-    ``path`` that of a file with exactly these bytes, None if there is none.
+    ``path`` that of a file with exactly these bytes, None if there is no such file.
     """
 
     stream: io.BufferedReader

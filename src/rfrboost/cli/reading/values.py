@@ -88,7 +88,7 @@ def is_columns(document: dict[str, Any]) -> bool:
 
 
 def json_lines(text: str, name: str) -> Iterator[Any]:
-    """The values of JSON lines; the first line that is none is named."""
+    """The values of JSON lines; an error names the first line that is not JSON."""
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:

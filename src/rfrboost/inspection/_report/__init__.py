@@ -1,1 +1,1 @@
-"""The report about a model: one page that answers what one may ask about it."""
+"""The report about a model: one page with its scores, errors, columns and importances."""

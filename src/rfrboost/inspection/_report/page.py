@@ -84,7 +84,7 @@ def cell(value: Any, numeric: bool) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as it is read: numbers with four digits, a dash where there is none."""
+    """A value as it is read: numbers with four digits, a dash in place of a missing one."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, bool):

@@ -22,11 +22,14 @@ from experiments.data.shifted import ORDERED, SHIFTS, Shift, ShiftedRows, load_s
 from experiments.data.tables import Table, find_data_folder, known_table, select_tables
 from experiments.models.recipes import Recipe, build
 from experiments.models.scoring import Scores, accuracy, rmse
-from experiments.reports.coverage import markdown_report, shifted_report, table_rows
-from experiments.runs.files import write_report
-from experiments.runs.jobs import Job, provenances
+from experiments.reports.coverage import (
+    markdown_report,
+    shifted_report,
+    shifted_rows,
+    table_rows,
+)
+from experiments.runs.jobs import Job
 from experiments.runs.measured import measure
-from experiments.runs.pool import run_jobs
 
 NAME = "coverage"
 SUMMARY = "how often 90 % intervals, quantile levels and prediction sets contain the label"
@@ -82,10 +85,8 @@ def run_shifted(arguments: argparse.Namespace, data: Path) -> int:
     shifts = [s for s in SHIFTS if not arguments.tables or s.dataset in arguments.tables]
     jobs = plan_shifted(shifts)
     work = functools.partial(fit_shifted, data=data)
-    results = run_jobs(jobs, work, arguments.out, arguments.jobs, mix_commits=arguments.mix_commits)
-    text = shifted_report(results, COVERAGE)
-    print(write_report(arguments.out / "coverage-shifted.md", text, provenances(results)))
-    return 1 if any(result.error is not None for result in results) else 0
+    report = functools.partial(shifted_report, coverage=COVERAGE)
+    return measure(f"{NAME}-{SHIFTED}", jobs, work, arguments, shifted_rows, report)
 
 
 def plan_shifted(shifts: list[Shift]) -> list[Job]:

@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from experiments.data.tables import known_table
+from experiments.data.tables import Table, known_table
 from experiments.reports.markdown import failed_section, markdown_table
 from experiments.runs.jobs import Result
+from experiments.runs.measured import good_rows
 
 HEADER = """\
 # Coverage
@@ -82,31 +83,45 @@ SHIFTED_HEADER = """\
 
 Intervals of nominal coverage {percent} % on test rows that are later than the training rows, or of
 other groups (`experiments/data/shifted.py`). Folds are drawn at random, or `own`: by time
-(`cv=TimeSeriesSplit(5)`) or by group (`groups=`). `oof` is the model's own score on held-out rows,
-R² the score on test rows, which `oof` should not be far above.
+(`cv=TimeSeriesSplit(5)`) or by group (`groups=`). Widths are in standard deviations of the training
+targets. `oof_score` is the model's own score on held-out rows, `r2` the score on test rows, which
+`oof_score` should not be far above. The first table has means over splits.
 """
+SHIFTED_MEASURES = ["coverage", "width", "oof_score", "r2"]
 
 
-def shifted_report(results: list[Result], coverage: float) -> str:
-    """Coverage and scores of every shifted split, and their means, by the kind of folds."""
-    rows = []
-    for result in results:
-        if result.scores is not None:
-            kind, folds = result.job.model.split("-")
-            table = known_table(int(result.job.dataset))
-            own = {name: result.scores.details[name] for name in ("coverage", "oof_score", "r2")}
-            rows.append(
-                {"dataset": table.id, "name": table.name, "split": kind, "folds": folds} | own
-            )
-    sections = [SHIFTED_HEADER.format(percent=round(100 * coverage))]
-    sections += failed_section(results)
-    if rows:
-        table = pd.DataFrame(rows)
-        means = table.groupby("folds", sort=False)[["coverage", "oof_score", "r2"]].mean()
-        sections += [
-            markdown_table(part.reset_index(drop=part is table)) for part in (means, table)
-        ]
+def shifted_rows(results: list[Result]) -> pd.DataFrame:
+    """One row per good fit: its split, its kind of folds, and what was measured."""
+
+    def measured(table: Table, result: Result) -> dict[str, object]:
+        kind, folds = result.job.model.split("-")
+        details = result.scores.details
+        return {
+            "split": kind,
+            "folds": folds,
+            **{name: details[name] for name in ("rows", *SHIFTED_MEASURES)},
+            "fit_seconds": result.scores.fit_seconds,
+        }
+
+    return good_rows(results, measured)
+
+
+def shifted_report(rows: pd.DataFrame, results: list[Result], coverage: float) -> str:
+    """Means over splits by the kind of folds, then every split."""
+    sections = [SHIFTED_HEADER.format(percent=round(100 * coverage)), *failed_section(results)]
+    if len(rows):
+        shown = ["dataset", "name", "split", "folds", "rows", *SHIFTED_MEASURES]
+        sections += [markdown_table(shifted_summary(rows)), markdown_table(rows[shown])]
     return "\n".join(sections)
+
+
+def shifted_summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per kind of folds: how many splits, means over them, and the least coverage."""
+    by_folds = rows.groupby("folds", sort=False)
+    means = by_folds[SHIFTED_MEASURES].mean()
+    means.insert(0, "splits", by_folds.size())
+    means.insert(2, "least coverage", by_folds["coverage"].min())
+    return means.reset_index()
 
 
 def by_table(rows: pd.DataFrame) -> pd.DataFrame:

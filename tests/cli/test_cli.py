@@ -295,9 +295,49 @@ def test_weights_are_those_of_the_library(tmp_path):
     np.testing.assert_allclose(np.delete(printed, 4), right, rtol=1e-9)
 
 
+def test_groups_and_categories_are_those_of_the_library(tmp_path):
+    rng = np.random.default_rng(0)
+    shop = rng.integers(0, 12, 80)
+    code = rng.integers(0, 4, 80)
+    size = rng.standard_normal(80)
+    y = size + np.array([0.0, 3.0, -2.0, 1.0])[code]
+    cells = zip(shop, code, size.tolist(), y.tolist(), strict=True)
+    rows = [["shop", "code", "size", "y"]]
+    rows += [[f"s{a}", f"0{b}", repr(c), repr(d)] for a, b, c, d in cells]
+    rows[7][3] = ""  # a row without a label, whose group is left out with it
+    words = ("--groups", "shop", "--categorical", "code")
+    found = fitted(text_of(rows), tmp_path / "m", *words)
+    assert found["categorical_features"] == ["code"]
+    kept = np.arange(80) != 6
+    frame = pd.DataFrame({"code": [f"0{b}" for b in code], "size": size})
+    model = library.RFRBoostRegressor(random_state=0, categorical_features=["code"])
+    model.fit(frame[kept], y[kept], groups=[f"s{a}" for a in shop[kept]])
+    printed = worked(rfrboost("predict", tmp_path / "m", "-", stdin=text_of(rows))).numbers
+    np.testing.assert_allclose(printed, model.predict(frame), rtol=1e-9)
+    said = worked(rfrboost("info", tmp_path / "m")).out.decode()
+    assert "2 (1 numeric, 1 categorical): code, size" in said
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_model_that_has_learnt_nothing_says_so(task, tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(100)
+    y = rng.permutation(np.repeat([0, 1], 50))
+    for labels, nothing in ((y, True), ((x > 0).astype(int), False)):
+        rows = [["x", "y"]] + [[repr(float(a)), str(b)] for a, b in zip(x, labels, strict=True)]
+        words = ("fit", "-", "--target", "y", "--task", task, "-o", tmp_path / "m")
+        ran = worked(rfrboost(*words, stdin=text_of(rows)))
+        assert ("hardly anything about 'y'" in ran.said) == nothing
+
+
 @pytest.mark.parametrize(
     ("words", "pieces", "code"),
     [
+        (["--groups", "y"], ["--groups y", "target"], 2),
+        (["--groups", "none"], ["no column none"], 1),
+        (["--groups", "size"], ["--groups size", "without a group"], 1),
+        (["--categorical", "y"], ["--categorical y", "not an input"], 2),
+        (["--categorical", "town", "--drop", "town"], ["--categorical town", "not an input"], 2),
         (["--loss", "hinge"], ["'hinge'", "huber"], 2),
         (["--quantile", "0.9"], ["--loss quantile"], 2),
         (["--loss", "huber", "--quantile", "0.9"], ["--loss quantile"], 2),

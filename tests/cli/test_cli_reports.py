@@ -30,7 +30,7 @@ def fit(tmp_path_factory):
 
 def test_fit_says_how_columns_were_read(fit):
     path, ran = fit
-    assert "Columns: 2 numbers, 1 dates, 1 categories, 1 not used." in ran.said
+    assert "Columns: 2 numeric, 1 date, 1 categorical, 1 not used." in ran.said
     assert "price: numbers written as text" in ran.said
     assert "order: not used, too few rows have the same value" in ran.said
     assert "'order' is not used" in ran.said
@@ -58,3 +58,13 @@ def test_predict_reads_columns_as_fit_did_and_counts_strange_rows(fit):
     assert "price (3)" in strange.said
     assert "town (1)" in strange.said
     assert strange.said.count("far outside") == 1
+
+
+def test_numbers_written_as_text_are_numbers_in_everything_that_is_said(tmp_path):
+    rows = [["price", "y"]] + [[f'"{20.5 * k:,.2f}"', str(0.5 * k)] for k in range(60)]
+    ran = worked(rfrboost("fit", "-", "--target", "y", "-o", tmp_path / "m", stdin=text_of(rows)))
+    assert "categor" not in ran.said
+    assert "Columns: 1 numeric." in ran.said
+    assert "price: numbers written as text" in ran.said
+    said = worked(rfrboost("info", tmp_path / "m")).out.decode()
+    assert "1 (1 numeric): price" in said

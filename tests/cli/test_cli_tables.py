@@ -132,7 +132,7 @@ def test_a_stray_word_in_fit_is_reported(tmp_path):
     rows = [row[:] for row in ROWS]
     rows[3][0] = "unknown"
     ran = worked(rfrboost("fit", "-", "--target", "y", "-o", tmp_path / "m", stdin=text_of(rows)))
-    assert "Column 'size' is read as categories" in ran.said
+    assert "Column 'size' is text: most cells are numbers" in ran.said
     assert "row 3 contains 'unknown'" in ran.said
 
 

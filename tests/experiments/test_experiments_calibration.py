@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from experiment_runs import untraceable
+from experiment_runs import in_this_process, untraceable
 
 from experiments.__main__ import main
 from experiments.commands import calibration
@@ -12,7 +12,7 @@ from experiments.data.tables import known_table
 from experiments.models.scoring import Scores
 from experiments.models.untuned import select_untuned
 from experiments.runs import measured
-from experiments.runs.jobs import Job, Result, execute, read_result
+from experiments.runs.jobs import Job, Result
 
 BALANCE = 11
 OTHER = 37
@@ -66,9 +66,6 @@ def classes(tmp_path):
 
 
 def test_the_command_fits_measures_writes_and_continues(classes, tmp_path, monkeypatch, capsys):
-    def in_this_process(jobs, work, out, n_processes, mix_commits):
-        return [read_result(job, out) or execute(job, work, out) for job in jobs]
-
     monkeypatch.setattr(measured, "run_jobs", in_this_process)
     words = ["calibration", "--data", str(classes), "--out", str(tmp_path / "out")]
     words += ["--models", "rfrboost", "--folds", "0"]

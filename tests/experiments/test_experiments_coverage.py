@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from experiment_runs import ENERGY, untraceable
+from experiment_runs import ENERGY, in_this_process, untraceable
 from numpy.random import default_rng
 
 from experiments.__main__ import main
@@ -19,11 +19,12 @@ from experiments.reports.coverage import (
     by_table,
     markdown_report,
     shifted_report,
+    shifted_rows,
     summary_rows,
     table_rows,
 )
 from experiments.runs import measured
-from experiments.runs.jobs import Result, execute, read_result
+from experiments.runs.jobs import Result
 
 BALANCE = 11
 
@@ -119,9 +120,6 @@ def small_fold(task):
 
 
 def test_the_command_fits_counts_writes_and_continues(tmp_path, monkeypatch, capsys):
-    def in_this_process(jobs, work, out, n_processes, mix_commits):
-        return [read_result(job, out) or execute(job, work, out) for job in jobs]
-
     fits = []
 
     def rows_of(protocol, dataset, data):
@@ -171,11 +169,37 @@ def test_there_are_ten_shifts_and_each_is_fitted_with_both_kinds_of_folds():
 
 
 def test_the_report_of_shifts_has_the_means_of_both_kinds():
-    jobs = coverage.plan_shifted([shifted.Shift(ENERGY, shifted.GROUPED, ("X1",))])
+    shifts = [shifted.Shift(ENERGY, shifted.GROUPED, ("X1",)), shifted.Shift(ENERGY, "ordered")]
+    jobs = coverage.plan_shifted(shifts)
+    found = {"width": 2.0, "oof_score": 0.5, "r2": 0.25, "rows": 60}
     results = [
-        Result(job, Scores(0.0, 0.5, 1.0, 0.1, {"coverage": c, "oof_score": 0.5, "r2": 0.25}), None)
-        for job, c in zip(jobs, (0.875, 0.5), strict=True)
+        Result(job, Scores(0.0, 0.5, 1.0, 0.1, {"coverage": c, **found}), None)
+        for job, c in zip(jobs, (0.875, 0.5, 0.625, 0.75), strict=True)
     ]
-    text = shifted_report(results, 0.9)
-    assert "| own | 0.8750 | 0.5000 | 0.2500 |" in text
-    assert "| random | 0.5000 |" in text
+    text = shifted_report(shifted_rows(results), results, 0.9)
+    assert "| own | 2 | 0.7500 | 0.6250 | 2.0000 | 0.5000 | 0.2500 |" in text
+    assert "| random | 2 | 0.6250 | 0.5000 |" in text
+
+
+def test_shifted_splits_are_fitted_written_and_not_fitted_again(tmp_path, monkeypatch, capsys):
+    shift = shifted.Shift(ENERGY, shifted.GROUPED, ("a",))
+    fits = []
+
+    def load(shift, data):
+        fits.append(shift.dataset)
+        return shifted.cut(shifted_frame(), shift)
+
+    monkeypatch.setattr(measured, "run_jobs", in_this_process)
+    monkeypatch.setattr(coverage, "SHIFTS", (shift,))
+    monkeypatch.setattr(coverage, "load_shift", load)
+    monkeypatch.setattr(coverage, "find_data_folder", lambda data: tmp_path)
+    words = ["coverage", "--shifted", "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert untraceable(tmp_path / "out") == []
+    rows = pd.read_csv(tmp_path / "out" / "coverage-shifted.csv", comment="#")
+    assert rows["folds"].tolist() == ["own", "random"]
+    assert rows["coverage"].between(0.5, 1).all()
+    assert main(words) == 0
+    assert len(fits) == 2
+    assert capsys.readouterr().out == printed

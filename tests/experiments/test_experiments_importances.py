@@ -3,14 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from experiment_runs import ENERGY, untraceable
+from experiment_runs import ENERGY, in_this_process, untraceable
 
 from experiments.__main__ import main
 from experiments.commands import importances
 from experiments.data.tables import known_table
 from experiments.models.scoring import Scores
 from experiments.runs import measured
-from experiments.runs.jobs import Job, Result, execute, read_result
+from experiments.runs.jobs import Job, Result
 
 BALANCE = 11
 
@@ -38,9 +38,6 @@ def test_the_summary_has_medians_of_what_is_defined():
 
 
 def test_the_command_fits_compares_writes_and_continues(made_up, tmp_path, monkeypatch, capsys):
-    def in_this_process(jobs, work, out, n_processes, mix_commits):
-        return [read_result(job, out) or execute(job, work, out) for job in jobs]
-
     monkeypatch.setattr(measured, "run_jobs", in_this_process)
     monkeypatch.setattr(importances, "REPEATS", 2)
     words = ["importances", "--data", str(made_up / "data"), "--out", str(tmp_path / "out")]

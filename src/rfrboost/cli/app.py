@@ -10,9 +10,11 @@ import typer
 from rfrboost import __version__
 from rfrboost.cli.options import (
     BagsOption,
+    CategoricalOption,
     DecimalOption,
     DropOption,
     FoldsOption,
+    GroupsOption,
     IdOption,
     IntervalOption,
     LossOption,
@@ -87,6 +89,8 @@ def fit(
     task: TaskOption = None,
     drop: DropOption = [],  # noqa: B006
     weight: WeightOption = None,
+    groups: GroupsOption = None,
+    categorical: CategoricalOption = [],  # noqa: B006
     loss: LossOption = None,
     quantile: QuantileOption = [],  # noqa: B006
     bags: BagsOption = None,
@@ -114,7 +118,7 @@ def fit(
 
     run(
         Source(table, separator, decimal),
-        Roles(target, task, tuple(drop), weight),
+        Roles(target, task, tuple(drop), weight, groups, tuple(categorical)),
         out,
         Settings(seed, max_seconds, loss, tuple(quantile), bags),
     )

@@ -5,6 +5,10 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import log_loss
 
 from rfrboost.cli.console import (
     CommandError,
@@ -16,12 +20,14 @@ from rfrboost.cli.console import (
 from rfrboost.cli.notices import say_columns, warnings_said
 from rfrboost.cli.output import named, refuse_overwriting
 from rfrboost.cli.request import STANDARD, Roles, Settings, Source, Task
-from rfrboost.cli.training import default_model, estimator_for, read_training
+from rfrboost.cli.training import Target, default_model, estimator_for, read_training
 
 #: the score that an estimator has as ``oof_score_`` after an automatic fit
 OUT_OF_FOLD_SCORE = {Task.REGRESSION: "R²", Task.CLASSIFICATION: "accuracy"}
 #: that of several quantile levels, beside the best constants
 SAVED = "share of the pinball loss saved"
+# A model that saves less than this share of the loss of a constant has learnt hardly anything.
+LITTLE = 0.01
 
 
 def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> None:
@@ -33,8 +39,10 @@ def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> Non
     say(f"Fitting {training.size}.")
     began = time.monotonic()
     model = estimator_for(training.target.task, settings, True)
+    if roles.categorical:
+        model.categorical_features = list(roles.categorical)
     with warnings_said():
-        model.fit(training.frame, training.target.labels, training.weights)
+        model.fit(training.frame, training.target.labels, training.weights, groups=training.groups)
     seconds = time.monotonic() - began
     say_columns([asdict(column) for column in model.column_report_])
     if training.target.is_constant:
@@ -46,10 +54,25 @@ def fit(table: Source, roles: Roles, out: str | None, settings: Settings) -> Non
         several = len(settings.quantile) > 1
         score = SAVED if several else OUT_OF_FOLD_SCORE[training.target.task]
         say(f"Cross-validated {score}: {model.oof_score_:.3f}")
+        if saved_share(model, training.target) < LITTLE:
+            say(
+                f"The columns say hardly anything about {printable(roles.target)!r}: the model is "
+                "little better than predicting the same for all rows."
+            )
     with named(path):
         model.set_params(verbose=0).save(path)
     size = os.path.getsize(path) / 1e6
     say(f"Wrote {path} ({size:.1f} MB) after {duration(seconds)} of fitting.")
+
+
+def saved_share(model: Any, target: Target) -> float:
+    """The share of a constant's loss that out-of-fold predictions save."""
+    if target.task == Task.REGRESSION:
+        return float(model.oof_score_)
+    classes, counts = np.unique(target.labels, return_counts=True)
+    shares = np.tile(counts / counts.sum(), (len(target.labels), 1))
+    constant = log_loss(target.labels, shares, labels=classes)
+    return float(1 - log_loss(target.labels, model.oof_prediction_, labels=classes) / constant)
 
 
 def check_model_path(path: str) -> None:

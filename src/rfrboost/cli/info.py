@@ -6,8 +6,8 @@ from typing import Any
 
 from rfrboost import ModelFileError, file_info
 from rfrboost.cli.console import CommandError, counted, listed, printable
-from rfrboost.cli.notices import described_column
-from rfrboost.cli.signature import DATES, NUMBERS, TEXT, read_signature
+from rfrboost.cli.notices import described_column, kinds_of
+from rfrboost.cli.signature import DATES, NUMBERS, TEXT, Signature, read_signature
 
 # The defaults of the estimators' parameters. They are repeated here because importing the
 # estimators takes longer than all the rest; a test compares them.
@@ -87,20 +87,21 @@ def info(model: str) -> None:
 def described(model: str) -> dict[str, str]:
     """The facts, by their names."""
     found = file_info(model)
+    fitted = found["fitted"]
+    # Models of older versions have no report.
+    report = (fitted.get("encoder") or {}).get("report") or []
     numbers = sum(math.prod(array["shape"]) for array in found["arrays"].values())
     lines = {
         "file": f"{model}, {found['bytes'] / 1e6:.2f} MB",
         "model": str(found["estimator"]),
         "written by": f"rfrboost {found['version']}, format {found['format']}",
         "arrays": f"{counted(len(found['arrays']), 'array')}, {counted(numbers, 'number')}",
-        "columns": columns(model),
+        "columns": columns(model, report),
         "training rows": training_rows(found["centres"]),
     }
-    fitted = found["fitted"]
     if fitted.get("compression"):
         lines["compressed"] = compressed(fitted["compression"])
-    # Models of older versions have no report.
-    for column in ((fitted.get("encoder") or {}).get("report") or [])[:MOST_COLUMNS]:
+    for column in report[:MOST_COLUMNS]:
         lines[f"  {printable(column['name'])}"] = described_column(column)
     if "classes" in fitted:
         labels = [str(label) for label in fitted["classes"]["values"]]
@@ -129,15 +130,20 @@ def compressed(record: dict[str, Any]) -> str:
     return f"{kept}, {record['metric']} from {errors} ({how})"
 
 
-def columns(model: str) -> str:
+def columns(model: str, report: list[dict[str, Any]]) -> str:
     """The number of columns, how many are of each kind, and their names."""
     signature = read_signature(model)
+    kinds = kinds_of(report) if report else kinds_held(signature)
+    names = "" if signature.names is None else f": {listed(signature.names, 20)}"
+    return f"{signature.n_columns:,} ({kinds}){names}"
+
+
+def kinds_held(signature: Signature) -> str:
+    """How many columns of each kind a model without a report takes."""
     found = signature.counts()
     counts = [f"{found[kind]:,} {word}" for kind, word in ADJECTIVES.items() if kind in found]
     unused = signature.n_columns - sum(found.values())
-    counts += [f"{unused:,} not used"] if unused else []
-    names = "" if signature.names is None else f": {listed(signature.names, 20)}"
-    return f"{signature.n_columns:,} ({', '.join(counts)}){names}"
+    return ", ".join(counts + ([f"{unused:,} not used"] if unused else []))
 
 
 def changed_parameters(estimator: str, parameters: dict[str, Any]) -> list[str]:

@@ -10,20 +10,27 @@ from rfrboost.cli.console import counted, listed, printable, say
 
 # Columns of which ``fit`` says how they were read; ``info`` shows more.
 MOST_COLUMNS = 20
+#: adjectives for the kinds of columns in a report
+ADJECTIVES = {"numbers": "numeric", "dates": "date", "categories": "categorical", "text": "text"}
 
 
 def say_columns(report: Sequence[Mapping[str, Any]]) -> None:
     """How many columns of each kind there are, and which were not read as they are."""
-    kinds = Counter(column["kind"] for column in report if column["used"])
-    unused = len(report) - kinds.total()
-    parts = [f"{number:,} {kind}" for kind, number in kinds.items()]
-    say(f"Columns: {', '.join(parts + ([f'{unused:,} not used'] if unused else []))}.")
+    say(f"Columns: {kinds_of(report)}.")
     noted = [column for column in report if column["why"]]
     for column in noted[:MOST_COLUMNS]:
         use = "" if column["used"] else " not used,"
         say(f"  {printable(column['name'])}:{use} {column['why']}")
     if len(noted) > MOST_COLUMNS:
         say(f"  and {counted(len(noted) - MOST_COLUMNS, 'more column')}; see rfrboost info.")
+
+
+def kinds_of(report: Sequence[Mapping[str, Any]]) -> str:
+    """How many columns of each kind there are."""
+    kinds = Counter(column["kind"] for column in report if column["used"])
+    unused = len(report) - kinds.total()
+    parts = [f"{kinds[kind]:,} {word}" for kind, word in ADJECTIVES.items() if kinds[kind]]
+    return ", ".join(parts + ([f"{unused:,} not used"] if unused else []))
 
 
 def described_column(column: Mapping[str, Any]) -> str:

@@ -111,6 +111,21 @@ ProtectOption = Annotated[
 WeightOption = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column with the weights of the rows.")
 ]
+GroupsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with the groups of the rows (customer, site, day), which are held out as a "
+        "whole; not an input.",
+    ),
+]
+CategoricalOption = Annotated[
+    list[str],
+    typer.Option(
+        metavar="COLUMN",
+        help="Read this column as categories, also if it holds numbers (can be repeated).",
+    ),
+]
 LossOption = Annotated[
     LossName | None,
     typer.Option(

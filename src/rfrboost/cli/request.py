@@ -42,12 +42,18 @@ class Source:
 
 @dataclass(frozen=True)
 class Roles:
-    """The column to predict, the task if the user names it, and columns that are no inputs."""
+    """The column to predict, the task if the user names it, and what other columns are.
+
+    ``drop``, ``weight`` and ``groups`` are no inputs; ``categorical`` are inputs that hold
+    categories, whatever is written in them.
+    """
 
     target: str
     task: Task | None = None
     drop: tuple[str, ...] = ()
     weight: str | None = None
+    groups: str | None = None
+    categorical: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -72,11 +72,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Training:
-    """The inputs of all rows that have a label, their target, and their weights or None."""
+    """The inputs of all rows that have a label, their target, and their weights and groups or
+    None."""
 
     frame: pd.DataFrame
     target: Target
     weights: np.ndarray | None
+    groups: np.ndarray | None
 
     @property
     def size(self) -> str:
@@ -88,11 +90,11 @@ class Training:
 def read_training(source: Source, roles: Roles) -> Training:
     """Read a table and keep the rows that have a label."""
     target = roles.target
-    weight = [] if roles.weight is None else [roles.weight]
-    if target in weight:
-        raise WrongUsageError(f"--weight {target} is the target; weights are another column.")
+    beside = [name for name in (roles.weight, roles.groups) if name is not None]
+    check_roles(roles)
     with open_table(source) as table:
-        absent = [name for name in [target, *weight, *roles.drop] if name not in table.columns]
+        wanted = [target, *beside, *roles.drop, *roles.categorical]
+        absent = [name for name in wanted if name not in table.columns]
         if absent:
             raise CommandError(
                 f"{table.name} has no column {listed(absent)}; its columns are "
@@ -100,14 +102,36 @@ def read_training(source: Source, roles: Roles) -> Training:
             )
         if table.ignored:
             say(f"Ignored {listed(table.ignored)}, which only names the rows.")
-        inputs = [name for name in table.columns if name not in {target, *weight, *roles.drop}]
+        inputs = [name for name in table.columns if name not in {target, *beside, *roles.drop}]
         if not inputs:
             raise CommandError(f"{table.name} has no column to predict {target!r} from.")
-        read = table.whole([*inputs, target, *weight])
+        read = table.whole([*inputs, target, *dict.fromkeys(beside)])
         label = read_target(read[target], target, roles.task)
         rows = read.filter(pa.array(label.present))
         weights = None if roles.weight is None else row_weights(rows[roles.weight], roles.weight)
-        return Training(training_frame(rows.select(inputs), table.typed), label, weights)
+        groups = None if roles.groups is None else row_groups(rows[roles.groups], roles.groups)
+        frame = training_frame(rows.select(inputs), table.typed, roles.categorical)
+        return Training(frame, label, weights, groups)
+
+
+def check_roles(roles: Roles) -> None:
+    """Refuse a column that would be two things at once."""
+    for option, name in (("--weight", roles.weight), ("--groups", roles.groups)):
+        if name == roles.target:
+            raise WrongUsageError(f"{option} {name} is the target; name another column.")
+    no_inputs = {roles.target, roles.weight, roles.groups, *roles.drop}
+    for name in roles.categorical:
+        if name in no_inputs:
+            raise WrongUsageError(f"--categorical {name} is not an input of the model.")
+
+
+def row_groups(column: Cells, name: str) -> np.ndarray:
+    """The groups of the rows that have a label."""
+    cells = categories_as_text(column)
+    cells = as_written(cells) if is_text(cells.type) else cells
+    if cells.null_count:
+        raise CommandError(f"--groups {name}: a row without a group is not allowed.")
+    return as_numpy(cells)
 
 
 def row_weights(cells: Cells, name: str) -> np.ndarray:

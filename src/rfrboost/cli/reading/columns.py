@@ -10,7 +10,7 @@ fitted here predicts the same there, and the other way round.
 """
 
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -240,15 +240,16 @@ def column_values(cells: Cells, name: str) -> Any:
 # Data frames.
 
 
-def training_frame(table: pa.Table, typed: bool) -> pd.DataFrame:
+def training_frame(table: pa.Table, typed: bool, categorical: Sequence[str] = ()) -> pd.DataFrame:
     """The data frame to fit on; what a column holds is decided from all its cells.
 
-    If the file has types (``typed``), text stays text; otherwise it may be numbers or dates.
+    If the file has types (``typed``), text stays text; otherwise it may be numbers or dates, unless
+    the column is among the ``categorical`` ones.
     """
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         cells = categories_as_text(column)
-        if is_text(cells.type) and not typed:
+        if is_text(cells.type) and not typed and name not in categorical:
             kind, cells = recognised(column)
             if kind == TEXT:
                 warn_of_odd_cell(name, column)
@@ -259,11 +260,11 @@ def training_frame(table: pa.Table, typed: bool) -> pd.DataFrame:
 
 
 def warn_of_odd_cell(name: str, cells: Cells) -> None:
-    """Tell the user which cell makes a column categorical whose cells are mostly numbers."""
+    """Tell the user which cell makes text of a column whose cells are mostly numbers."""
     odd = odd_cell(cells)
     if odd is not None:
         say(
-            f"Column {printable(name)!r} is read as categories: most cells are numbers, but row "
+            f"Column {printable(name)!r} is text: most cells are numbers, but row "
             f"{odd.position + 1:,} contains {printable(odd.text)!r}."
         )
 

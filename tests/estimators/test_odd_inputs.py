@@ -99,6 +99,29 @@ def test_targets_that_are_refused(labels, rows):
                 model.fit(rows, labels)
 
 
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).maxexp <= 1024, reason="long doubles are as short as others here"
+)
+@pytest.mark.filterwarnings("error")
+def test_long_doubles_beyond_all_floats_are_refused():
+    far = y.astype(np.longdouble) * np.longdouble("1e400")
+    for model in models("regression"):
+        with pytest.raises(ValueError, match="Input y contains infinity"):
+            model.fit(X, far)
+        with pytest.raises(ValueError, match="Input sample_weight contains infinity"):
+            model.fit(X, y, sample_weight=np.abs(far))
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("odd", [{"a": 1}, {1.0, 2.0}, "abc"], ids=["dict", "set", "text"])
+def test_targets_and_weights_without_rows_are_refused(odd, task):
+    for model in models(task):
+        with pytest.raises(ValueError, match="^y is a .* which has no rows"):
+            model.fit(X, odd)
+        with pytest.raises(ValueError, match="^sample_weight is a .* which has no rows"):
+            model.fit(X, y > 0, sample_weight=odd)
+
+
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_dates_as_targets_are_refused_whatever_their_type(task):
     """As numbers they would be days or microseconds, depending on their unit."""
@@ -165,6 +188,38 @@ def test_weights_whose_sum_overflows(rows, task):
     np.testing.assert_allclose(found.astype(float), expected.astype(float), atol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "quantile"])
+@pytest.mark.parametrize("n_layers", [2, "auto"])
+def test_equal_weights_of_any_size_are_as_good_as_none(loss, n_layers):
+    """Medians lie between two of an even number of rows; rounded sums must not choose one."""
+    rows, targets = np.column_stack([X, rng.normal(size=N)]), y + x**2
+    model = RFRBoostRegressor(n_layers, n_features=10, loss=loss, random_state=0)
+    expected = model.fit(rows, targets).predict(rows)
+    for weight in (0.1, 3.0, 1e100, 1e160, 1e300, 1.7e308, 5e-324):
+        found = model.fit(rows, targets, np.full(N, weight)).predict(rows)
+        # Layers amplify rounding.
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 * np.std(expected))
+
+
+def test_large_weights_do_not_count_rows():
+    """Whole numbers do, but every large float is one."""
+    rows = table(WORDS)
+    weights = rng.gamma(1.0, 1.0, N)
+    model = RFRBoostRegressor(random_state=0)
+    expected = model.fit(rows, y, weights).predict(rows)
+    found = model.fit(rows, y, weights * 2.0**200).predict(rows)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "quantile"])
+def test_targets_near_the_largest_float_are_fitted_as_others(loss):
+    model = RFRBoostRegressor(n_features=10, loss=loss, random_state=0)
+    targets = y / np.abs(y).max()
+    expected = model.fit(X, targets).predict(X)
+    for power in (2.0**1015, 2.0**1023):
+        np.testing.assert_array_equal(model.fit(X, targets * power).predict(X) / power, expected)
+
+
 @pytest.mark.filterwarnings("ignore:Column 'odd' is read as categories")
 @pytest.mark.parametrize("other", [[], ["text"]], ids=["numbers", "text"])
 def test_a_signaling_nan_is_a_missing_value(other):
@@ -195,6 +250,20 @@ def test_wide_integers_of_polars_are_numbers():
     model = RFRBoostRegressor(random_state=0).fit(wide, y)
     expected = RFRBoostRegressor(random_state=0).fit(plain, y).predict(plain)
     np.testing.assert_array_equal(model.predict(wide), expected)
+
+
+@pytest.mark.skipif(not hasattr(pl, "Int128"), reason="older versions of polars have no Int128")
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_wide_integers_of_polars_are_targets_and_weights(task):
+    numbers = (x > 0).astype(int) + 1
+    wide = pl.Series(numbers.tolist(), dtype=pl.Int128)
+    for model in models(task):
+        expected = model.fit(X, numbers, sample_weight=numbers).predict(X)
+        np.testing.assert_array_equal(model.fit(X, wide, sample_weight=wide).predict(X), expected)
+        if task == "regression":
+            missing = pl.Series([None, *numbers.tolist()[1:]], dtype=pl.Int128)
+            with pytest.raises(ValueError, match="contains NaN"):
+                model.fit(X, missing)
 
 
 def test_a_sparse_matrix_that_is_a_dict_is_a_matrix():

@@ -320,13 +320,17 @@ def as_frame(X: Any) -> Any:
 
     Objects without rows and columns, such as a dict of columns, are refused.
     """
-    # One of SciPy's sparse formats is a dict too.
-    if X is None or (isinstance(X, Mapping | Set | str | bytes) and not sparse.issparse(X)):
+    if X is None or has_no_rows(X):
         raise ValueError(
             f"X is a {type(X).__name__}, which has no rows and columns: pass an array or a data "
             "frame, for example pandas.DataFrame(X)."
         )
     return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
+
+
+def has_no_rows(values: Any) -> bool:
+    """Whether it is a dict, a set or one text. One of SciPy's sparse formats is a dict too."""
+    return isinstance(values, Mapping | Set | str | bytes) and not sparse.issparse(values)
 
 
 def advise(error: TypeError | ValueError, y: Any = None) -> None:

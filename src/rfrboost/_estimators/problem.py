@@ -43,7 +43,13 @@ from rfrboost._estimators.fitted import (
     unreadable,
 )
 from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
-from rfrboost._estimators.labels import ABSENT_PRESENT, LabelTargets, class_weighted, labels_to_fit
+from rfrboost._estimators.labels import (
+    ABSENT_PRESENT,
+    LabelTargets,
+    as_column,
+    class_weighted,
+    labels_to_fit,
+)
 from rfrboost._estimators.options.progress import Progress
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
@@ -73,9 +79,9 @@ from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.
 LARGEST_TARGET = 1e60
-# The range of exponents of a scale: down to the smallest float, so that targets of any size
-# are of size one in the fit.
-EXPONENTS = (-1074, 1000)
+# The range of exponents of a scale: from the smallest to the largest float, so that targets of any
+# size are of size one in the fit.
+EXPONENTS = (-1074, 1023)
 # Steps in which the base-2 logarithms of several outputs' scales are rounded.
 EXPONENT_STEPS = 2.0**20
 # Deals rows out to the folds of target encodings, by their content.
@@ -254,6 +260,7 @@ def read(
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     X = as_frame(X)
+    y = as_column(y, "y")
     several = not numbers and n_columns_of(y) > 1
     if several:
         y = labels_to_fit(y, request.parameters.class_weight)
@@ -319,6 +326,7 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     if sample_weight is None:
         return None
     try:
+        sample_weight = as_column(sample_weight, "sample_weight")
         w: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
     except UNREADABLE as error:
         raise unreadable("sample_weight") from error

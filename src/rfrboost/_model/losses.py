@@ -41,10 +41,15 @@ def weighted_mean(y: Array, w: Array) -> Array:
 
 
 def weighted_quantile(y: Array, w: Array, level: float | Array) -> Array:
-    """The ``level`` quantile of every column; one level for all columns, or one for each."""
+    """The ``level`` quantile of every column; one level for all columns, or one for each.
+
+    Sums of weights that differ by rounding alone count as equal, so that the size of the weights
+    does not decide between two values.
+    """
     order = np.argsort(y, axis=0)
     cumulative = np.cumsum(w[order], axis=0)
-    position = np.argmax(cumulative >= level * cumulative[-1], axis=0)
+    least = level * cumulative[-1] * (1 - len(w) * np.finfo(float).eps)
+    position = np.argmax(cumulative >= least, axis=0)
     quantile: Array = np.take_along_axis(y, np.take_along_axis(order, position[None], 0), 0)[0]
     return quantile
 

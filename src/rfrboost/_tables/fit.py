@@ -54,6 +54,9 @@ N_FOLDS = 5
 # In units of the mean weight. A sum of multiples of it is exact up to 10⁸ rows.
 WEIGHT_STEP = 2.0**-26
 
+# The largest sum of weights that count rows; every whole number up to it is a float.
+MOST_COUNTED = 2.0**53
+
 #: the value of ``categorical_features`` under which types and values say what a column holds
 FROM_DTYPE = "from_dtype"
 
@@ -368,8 +371,9 @@ def counts(w: Array | None) -> Array | None:
     """Weights as numbers of rows: whole numbers unchanged, others divided by their mean.
 
     The latter are rounded to multiples of WEIGHT_STEP, whose sums are exact in every order of rows.
+    Whole numbers whose sum may not be exact count no rows either: every large float is one.
     """
-    if w is None or (w == np.floor(w)).all():
+    if w is None or ((w == np.floor(w)).all() and fsum(w) <= MOST_COUNTED):
         return w
     steps = np.round(w / (fsum(w) / len(w)) / WEIGHT_STEP)
     return np.maximum(steps, 1.0) * WEIGHT_STEP

@@ -1,4 +1,4 @@
-"""Targets and weights as they come, and labels: weights by class, and several labels for each row.
+"""Labels of rows: weights by class, and several labels for each row.
 
 A matrix of labels (n, L) says which of L labels a row has, 1, and which it has not, 0. All labels
 are fitted together, with one logit for each; :class:`LabelTargets` is their codec. Columns that
@@ -14,10 +14,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_array
 
 from rfrboost._auto.conformal import HeldOut
-from rfrboost._estimators.fitted import ClassTargets, as_frame, has_no_rows
+from rfrboost._estimators.fitted import ClassTargets, as_frame
 from rfrboost._model.losses import Loss
 from rfrboost._numerics.arrays import frozen
-from rfrboost._tables.table import WIDE_INTEGERS
 from rfrboost._typing import Array
 
 #: the values of a label: a row has it not, or has it
@@ -90,21 +89,6 @@ def labels_to_fit(y: Any, class_weight: Any) -> Array:
             "sklearn.multioutput.MultiOutputClassifier."
         )
     return label_matrix(y, "y")
-
-
-def as_column(values: Any, name: str) -> Any:
-    """Targets or weights as they came, but polars' widest whole numbers as Python's, and long
-    doubles as floats. What has no rows, such as a dict, is refused.
-    """
-    if has_no_rows(values):
-        raise ValueError(f"{name} is a {type(values).__name__}, which has no rows: pass an array.")
-    dtype = getattr(values, "dtype", None)
-    if str(dtype).lower() in WIDE_INTEGERS:
-        return np.array([np.nan if value is None else value for value in values.to_list()])
-    if isinstance(dtype, np.dtype) and dtype == np.longdouble:
-        with np.errstate(over="ignore"):  # scikit-learn refuses infinity
-            return values.astype(float)
-    return values
 
 
 def label_matrix(y: Any, name: str) -> Array:

@@ -39,17 +39,12 @@ from rfrboost._estimators.fitted import (
     as_frame,
     check_columns,
     class_columns,
+    has_no_rows,
     is_table,
     unreadable,
 )
 from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
-from rfrboost._estimators.labels import (
-    ABSENT_PRESENT,
-    LabelTargets,
-    as_column,
-    class_weighted,
-    labels_to_fit,
-)
+from rfrboost._estimators.labels import ABSENT_PRESENT, LabelTargets, class_weighted, labels_to_fit
 from rfrboost._estimators.options.progress import Progress
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
@@ -75,6 +70,7 @@ from rfrboost._rows.chunks import (
 from rfrboost._tables.affordable import affordable_part
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
+from rfrboost._tables.table import WIDE_INTEGERS
 from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.
@@ -319,6 +315,21 @@ def n_columns_of(y: Any) -> int:
     except ValueError:
         return 1
     return int(shape[1]) if len(shape) == 2 else 1
+
+
+def as_column(values: Any, name: str) -> Any:
+    """Targets or weights as they came, but polars' widest whole numbers as Python's, and long
+    doubles as floats. What has no rows, such as a dict, is refused.
+    """
+    if has_no_rows(values):
+        raise ValueError(f"{name} is a {type(values).__name__}, which has no rows: pass an array.")
+    dtype = getattr(values, "dtype", None)
+    if str(dtype).lower() in WIDE_INTEGERS:
+        return np.array([np.nan if value is None else value for value in values.to_list()])
+    if isinstance(dtype, np.dtype) and dtype == np.longdouble:
+        with np.errstate(over="ignore"):  # scikit-learn refuses infinity
+            return values.astype(float)
+    return values
 
 
 def checked_weights(sample_weight: Any, X: Any) -> Array | None:

@@ -28,7 +28,6 @@ from rfrboost._estimators.fitted import (
     DATES_IN_Y,
     DTYPES,
     NO_SCALE,
-    UNREADABLE,
     ClassTargets,
     Fitted,
     Inputs,
@@ -40,7 +39,6 @@ from rfrboost._estimators.fitted import (
     check_columns,
     class_columns,
     is_table,
-    unreadable,
 )
 from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
 from rfrboost._estimators.labels import (
@@ -75,6 +73,7 @@ from rfrboost._rows.chunks import (
 from rfrboost._tables.affordable import affordable_part
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
+from rfrboost._tables.table import UNREADABLE, unreadable
 from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.

@@ -349,3 +349,25 @@ def test_a_killed_fit_leaves_no_files(tmp_path):
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=PATIENCE)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("n_layers", [1, "auto"])
+@pytest.mark.parametrize("part", ["X", "y", "w"])
+def test_numbers_that_no_float_can_hold(part, n_layers):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    rows = {"X": X.astype(object), "y": X[:, 0].astype(object), "w": np.ones(60, object)}
+    rows[part][(3,) * rows[part].ndim if part != "X" else (3, 1)] = 10**400
+    blocks = RowBlocks([(X, X[:, 0], np.ones(60)), (rows["X"], rows["y"], rows["w"])])
+    with pytest.raises(ValueError, match="no float can hold"):
+        RFRBoostRegressor(n_layers, random_state=0).fit(blocks)
+
+
+@pytest.mark.parametrize("weight", [1.7e308, 1e300, 1e-300, 5e-324])
+def test_weights_of_any_size(weight):
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    y = X[:, 0] ** 2
+    w = np.full(60, weight)
+    model = RFRBoostRegressor(2, n_features=10, random_state=0)
+    expected = model.fit(X, y).predict(X)
+    found = model.fit(RowBlocks([(X[:60], y[:60], w), (X[60:], y[60:], w)])).predict(X)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)

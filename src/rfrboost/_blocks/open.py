@@ -7,10 +7,13 @@ import numpy as np
 
 from rfrboost._blocks.reader import BlockArrays
 from rfrboost._numerics.sizes import SIZES, Sizes
-from rfrboost._rows.chunks import NEGLIGIBLE_WEIGHT, Chunk
+from rfrboost._rows.chunks import NEGLIGIBLE_WEIGHT, Chunk, Chunks, facts_of
 from rfrboost._rows.spill import Spill
 from rfrboost._rows.streamed import Streamed
 from rfrboost._typing import Array
+
+# Weights beyond 2 to this power, or below its inverse, may be too large or too small for sums.
+MOST_EXPONENT = 500
 
 
 @contextmanager
@@ -27,8 +30,15 @@ def open_blocks(source: BlockArrays, sizes: Sizes = SIZES) -> Iterator[Streamed]
                 source.drop_below(least)
                 chunks.close_inputs()
                 chunks = Streamed(source, spill, sizes)
-            chunks.set("w", scaled_weights, -exponent)
+            scale_weights(chunks, exponent)
         yield chunks
+
+
+def scale_weights(chunks: Chunks, exponent: int) -> None:
+    """Divide weights by a power of two; facts that may have overflowed are found anew."""
+    chunks.set("w", scaled_weights, -exponent)
+    if abs(exponent) > MOST_EXPONENT:
+        chunks.facts = chunks.total(facts_of)
 
 
 def least_weight(largest: float) -> float:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from rfrboost._blocks.block import NamedBlock
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._tables.encoder import Encoder, differences
-from rfrboost._tables.table import is_missing
+from rfrboost._tables.table import UNREADABLE, is_missing, unreadable
 from rfrboost._typing import Array, Mask
 
 MIXED_LABELS = "y holds numbers in some rows and text in others: make all labels one type."
@@ -40,6 +40,8 @@ def naming(block: NamedBlock) -> Iterator[None]:
     """Let errors that are raised inside begin with the name of the block."""
     try:
         yield
+    except UNREADABLE as error:
+        raise unreadable(f"{block.name}: X, y or the weights") from error
     except (TypeError, ValueError) as error:
         raise ValueError(f"{block.name}: {error}") from error
 

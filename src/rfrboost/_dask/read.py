@@ -11,7 +11,7 @@ from copy import copy
 import numpy as np
 
 from rfrboost._blocks.block import NamedBlock
-from rfrboost._blocks.open import least_weight, scaled_weights
+from rfrboost._blocks.open import least_weight, scale_weights
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._blocks.table import Part
 from rfrboost._dask.chunks import DaskChunks
@@ -42,7 +42,7 @@ def open_partitions(
         raise ValueError("There are no rows to fit: every partition is empty, or of weight zero.")
     chunks = cut_anew(cluster, read, lengths, bool(source.weighted), sizes)
     if source.weighted:
-        chunks.set("w", scaled_weights, -exponent)
+        scale_weights(chunks, exponent)
     return chunks
 
 

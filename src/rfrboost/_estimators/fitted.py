@@ -10,7 +10,6 @@ raw predictions mean to the user. That of several labels per row is derived from
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import date
-from decimal import InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from rfrboost._model.network import Network
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.sizes import LARGEST_INPUT
 from rfrboost._tables.encoder import Encoder
+from rfrboost._tables.table import UNREADABLE, unreadable
 from rfrboost._typing import Array, Indices, Mask
 
 # How far predictions of an automatic fit may leave the range of the training targets, as a share of
@@ -42,9 +42,6 @@ OTHER_ORDER = (
 )
 
 DATES_IN_Y = "y holds dates: pass numbers, such as days since the first date, or text as classes."
-
-#: what Python raises for numbers that no float can hold
-UNREADABLE = (OverflowError, InvalidOperation)
 
 
 @dataclass(frozen=True)
@@ -350,14 +347,6 @@ def check_dates(y: Any, error: TypeError) -> None:
     """Refuse dates in y, which scikit-learn refuses with this error, and say what to do."""
     if any(isinstance(value, date) for value in np.ravel(np.asarray(y, dtype=object))):
         raise ValueError(DATES_IN_Y) from error
-
-
-def unreadable(name: str) -> ValueError:
-    """The error about numbers that no float can hold."""
-    return ValueError(
-        f"{name} holds a number that no float can hold, such as a whole number beyond 1.8e308 "
-        "or Decimal('sNaN'): rescale it, or replace it by NaN if it is missing."
-    )
 
 
 def is_table(X: Any) -> bool:

@@ -28,7 +28,6 @@ from rfrboost._estimators.fitted import (
     DATES_IN_Y,
     DTYPES,
     NO_SCALE,
-    UNREADABLE,
     ClassTargets,
     Fitted,
     Inputs,
@@ -41,7 +40,6 @@ from rfrboost._estimators.fitted import (
     class_columns,
     has_no_rows,
     is_table,
-    unreadable,
 )
 from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
 from rfrboost._estimators.labels import ABSENT_PRESENT, LabelTargets, class_weighted, labels_to_fit
@@ -70,7 +68,7 @@ from rfrboost._rows.chunks import (
 from rfrboost._tables.affordable import affordable_part
 from rfrboost._tables.encoder import Encoder
 from rfrboost._tables.fit import fit_encoder
-from rfrboost._tables.table import WIDE_INTEGERS
+from rfrboost._tables.table import UNREADABLE, WIDE_INTEGERS, unreadable
 from rfrboost._typing import Array, Mask
 
 # Targets beyond this overflow in a loss that cannot be computed in other units than those of y.

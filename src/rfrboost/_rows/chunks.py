@@ -264,13 +264,16 @@ class Facts:
 
 
 def facts_of(chunk: Chunk) -> Facts:
-    """The facts of one chunk."""
+    """The facts of one chunk; sums of weights that have not been scaled may overflow."""
     x = chunk.x
     w = chunk.w
+    with np.errstate(over="ignore", invalid="ignore"):
+        weight = len(x) if w is None else float(w.sum())
+        x_sum = x.sum(axis=0, dtype=float) if w is None else w @ x
     return Facts(
         n_rows=len(x),
-        weight=len(x) if w is None else float(w.sum()),
-        x_sum=x.sum(axis=0, dtype=float) if w is None else w @ x,
+        weight=weight,
+        x_sum=x_sum,
         x_low=x.min(axis=0).astype(float),
         x_high=x.max(axis=0).astype(float),
         y_low=chunk.y.min(axis=0),

@@ -13,7 +13,7 @@ read when they are first used. What is learned from the columns is in :mod:`rfrb
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import singledispatch
 from numbers import Integral, Number, Real
 from typing import Any
@@ -68,6 +68,9 @@ WANTED = "every argument must be a string, a number, a date or missing"
 
 #: whole numbers of polars that NumPy cannot hold, in lower case
 WIDE_INTEGERS = ("int128", "uint128")
+
+#: what Python raises for numbers that no float can hold
+UNREADABLE = (OverflowError, InvalidOperation)
 
 #: NumPy's units of time that are longer than a microsecond
 COARSE_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms")
@@ -158,6 +161,14 @@ class Column:
                 f"{self.label} held {KIND_WORDS[kind]} in fit and holds {KIND_WORDS[self.kind]} "
                 f"now: {CONVERSIONS[kind]}."
             )
+
+
+def unreadable(name: str) -> ValueError:
+    """The error about numbers that no float can hold."""
+    return ValueError(
+        f"{name} holds a number that no float can hold, such as a whole number beyond 1.8e308 "
+        "or Decimal('sNaN'): rescale it, or replace it by NaN if it is missing."
+    )
 
 
 def read_column(cells: Any, label: str) -> Column:

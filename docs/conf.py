@@ -27,7 +27,7 @@ extensions = [
     "pages",
     "search_index",
 ]
-exclude_patterns = ["_build", "gallery/README.rst", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "gallery/README.rst", "**sg_execution_times.rst"]
 nitpicky = True
 # The gallery's order is a function, which Sphinx cannot compare with that of the last build.
 suppress_warnings = ["config.cache"]

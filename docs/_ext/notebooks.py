@@ -20,7 +20,7 @@ FENCED = re.compile(r"(^```.*?^```$|^<div>.*?^</div>$)", re.MULTILINE | re.DOTAL
 def page(markdown: str, name: str) -> str:
     """The page of a notebook: links lead to pages, and the title is followed by a download."""
     text = STYLE.sub("", markdown)
-    text = re.sub(r"\]\(\.\./\.\./docs/", "](/", text)
+    text = re.sub(r"\]\(\.\./\.\./docs/", "](../", text)
     text = re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.md)", text)
     parts = FENCED.split(text)
     parts[::2] = [PRINTED.sub(printed, part) for part in parts[::2]]

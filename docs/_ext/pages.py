@@ -17,6 +17,8 @@ EXAMPLES = ["regression", "tables", "circles", "trees", "pipeline", "explain", "
 MOST_SECONDS = 45.0
 # Width and height of a thumbnail in pixels.
 THUMBNAIL = (540, 400)
+# Pictures that are wider than this, as a multiple of their height, have two panels side by side.
+TWO_PANELS = 2.3
 
 # The page of the site for a file of the repository.
 LINKS = {
@@ -26,6 +28,7 @@ LINKS = {
     r"benchmarks/results\.md": "/results/benchmarks.md",
     r"benchmarks/(dask|scale)\.md": r"/results/\1.md",
     r"examples/serve/README\.md": "/guide/serve.md",
+    r"examples/notebooks/(\w+)\.ipynb": r"/notebooks/\1.md",
     r"SECURITY\.md": "/security.md",
     r"CONTRIBUTING\.md": "/contributing.md",
     r"CHANGELOG\.md": "/changes.md",
@@ -60,14 +63,14 @@ limit_time = TimeLimit()
 
 
 def crop_thumbnails(app: Sphinx) -> None:
-    """Let thumbnails show the left part of wide pictures: whole ones are too small to read."""
+    """Let thumbnails show the left one of two panels: both together are too small to read."""
     from PIL import Image, ImageOps
 
     for thumbnail in (Path(app.srcdir) / "gallery" / "images" / "thumb").glob("*_thumb.png"):
         name = thumbnail.name.replace("_thumb", "_001")
         with Image.open(thumbnail.parent.parent / name) as picture:
-            width = min(picture.width, round(picture.height * THUMBNAIL[0] / THUMBNAIL[1]))
-            part = picture.convert("RGB").crop((0, 0, width, picture.height))
+            panels = 2 if picture.width > TWO_PANELS * picture.height else 1
+            part = picture.convert("RGB").crop((0, 0, picture.width // panels, picture.height))
         ImageOps.pad(part, THUMBNAIL, color="white").save(thumbnail)
 
 

@@ -72,9 +72,11 @@ def test_pages_have_the_words_that_people_search_for(words, page):
         path = ROOT / "examples" / f"{page}.ipynb"
     else:
         path = DOCS / f"{page}.md"
-    text = path.read_text(encoding="utf-8").lower()
+    # The search splits texts into such words; endings are left open, as it compares stems.
+    held = set(re.findall(r"\w+", path.read_text(encoding="utf-8").lower()))
     for word in re.findall(r"\w+", words.lower()):
-        assert re.search(rf"\b{word.removesuffix('s')}", text), (word, page)
+        forms = {w for w in held if w.startswith(word.removesuffix("s")) and len(w) < len(word) + 4}
+        assert forms, (word, page)
 
 
 def test_the_build_uses_the_extensions():
@@ -120,7 +122,7 @@ def test_a_notebook_becomes_a_page():
     page = extension("notebooks").page(markdown, "first_model")
     assert page.startswith("# Title\n\n{download}`Download this notebook <")
     assert "/examples/notebooks/first_model.ipynb>`" in page
-    assert "[files](/guide/files.md) and [another](moving.md)" in page
+    assert "[files](../guide/files.md) and [another](moving.md)" in page
     assert "    print(i)\n```\n" in page
     assert "```text\n0\n1\n```\n" in page
     assert "style" not in page

@@ -28,14 +28,14 @@ def table(n, columns=5):
 def ensemble(task, n=150):
     X, y = table(n)
     if task == "numbers":
-        return RFRBoostRegressor(random_state=0).fit(X, y), X
+        return RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y), X
     if task == "outputs":
-        return RFRBoostRegressor(random_state=0).fit(X, np.column_stack([y, y**2])), X
+        return RFRBoostRegressor(n_bags=2, random_state=0).fit(X, np.column_stack([y, y**2])), X
     if task == "leaves":
-        model = RFRBoostRegressor(random_state=0)
+        model = RFRBoostRegressor(n_bags=2, random_state=0)
         model._sizes = replace(SIZES, most_centres=100, leaf_held_out_rows=5)
         return model.fit(*table(400)), table(400)[0]
-    return RFRBoostClassifier(random_state=0).fit(X, np.digitize(y, [0.0, 1.0])), X
+    return RFRBoostClassifier(n_bags=2, random_state=0).fit(X, np.digitize(y, [0.0, 1.0])), X
 
 
 MODELS = {task: ensemble(task) for task in ("numbers", "outputs", "classes", "leaves")}
@@ -102,7 +102,7 @@ def test_rows_beyond_single_precision_are_computed_layer_by_layer():
 
 
 def test_a_pickle_holds_the_network_alone():
-    model = RFRBoostRegressor(random_state=0).fit(*table(100))
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(*table(100))
     before = len(pickle.dumps(model))
     model.predict(table(100)[0])
     # What a prediction keeps for the next one is several times as large as the network.

@@ -32,9 +32,9 @@ def test_quantiles_are_learned(level):
     rng = default_rng(0)
     X = rng.uniform(-2, 2, (600, 2))
     y = np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(600)
-    model = RFRBoostRegressor(
-        loss="quantile", quantile=level, n_bags=3, random_state=0
-    ).fit(X[:400], y[:400])
+    model = RFRBoostRegressor(loss="quantile", quantile=level, n_bags=3, random_state=0).fit(
+        X[:400], y[:400]
+    )
     assert np.mean(y[400:] < model.predict(X[400:])) == pytest.approx(level, abs=0.1)
     constant = np.full(200, np.quantile(y[:400], level))
     assert mean_pinball_loss(y[400:], model.predict(X[400:]), alpha=level) < (

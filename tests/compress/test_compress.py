@@ -39,7 +39,9 @@ def classifier():
 @pytest.fixture(scope="module")
 def two_outputs():
     X, y = rows()
-    return RFRBoostRegressor(n_bags=2, random_state=0).fit(X, np.column_stack([y, 100 * X[:, 0] + y]))
+    return RFRBoostRegressor(n_bags=2, random_state=0).fit(
+        X, np.column_stack([y, 100 * X[:, 0] + y])
+    )
 
 
 def rmse(model, X, y):
@@ -230,7 +232,9 @@ def test_outputs_of_any_units(two_outputs):
 
 def test_several_quantile_levels_need_validation_rows():
     X, y = rows()
-    model = RFRBoostRegressor(loss="quantile", quantile=(0.1, 0.9), n_bags=2, random_state=0).fit(X, y)
+    model = RFRBoostRegressor(loss="quantile", quantile=(0.1, 0.9), n_bags=2, random_state=0).fit(
+        X, y
+    )
     with pytest.raises(ValueError, match="pass X_val and y_val"):
         model.compress(X)
     small = model.compress(X, size=60, X_val=X, y_val=y)

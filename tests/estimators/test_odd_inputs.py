@@ -78,7 +78,9 @@ def test_dates_that_can_be_counted_are_not_refused():
     years = np.linspace(-290_000, 290_000, N).astype(int).astype("datetime64[Y]")
     cells = [datetime(1 + 166 * k, 1, 1, tzinfo=UTC) for k in range(N)]
     for odd in (years[:, None], table(cells), table(list(years))):
-        assert np.isfinite(RFRBoostRegressor(n_bags=2, random_state=0).fit(odd, y).predict(odd)).all()
+        assert np.isfinite(
+            RFRBoostRegressor(n_bags=2, random_state=0).fit(odd, y).predict(odd)
+        ).all()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,9 @@ def test_intervals_are_categories_and_periods_are_dates():
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
     missing = pd.DataFrame({"month": months.where(x > 0), "x": x})
-    assert np.isfinite(RFRBoostRegressor(n_bags=2, random_state=0).fit(missing, x).predict(missing)).all()
+    assert np.isfinite(
+        RFRBoostRegressor(n_bags=2, random_state=0).fit(missing, x).predict(missing)
+    ).all()
 
 
 def test_missing_values_in_a_single_network_get_advice_that_fits():

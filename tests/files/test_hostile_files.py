@@ -528,7 +528,7 @@ def test_an_array_of_many_axes_is_refused_quickly(path):
     document, _ = parts(path)
     entry = {"dtype": "F64", "shape": [99_999_999_999_999_999] * 90_000, "data_offsets": [0, 8]}
     path.write_bytes(with_table(document, {"a": entry}, bytes(8)))
-    assert processor_seconds(lambda: sentence(path)) < 1
+    assert processor_seconds(lambda: sentence(path)) < 4
 
 
 def test_many_values_below_a_long_key_are_refused_quickly(path):
@@ -566,8 +566,8 @@ def test_the_costliest_headers_take_bounded_time_and_memory(path, name):
     part, key, entries = COSTLY[name]
     document[part][key] = entries(share=1)
     write(path, document, arrays)
-    # One second, and some more for a machine that is busy.
-    assert processor_seconds(lambda: sentence(path)) < 4
+    # One second on an idle machine, and some more for one that is busy.
+    assert processor_seconds(lambda: sentence(path)) < 6
     # To follow every allocation takes ten times as long: an eighth, in an eighth of 256 MB.
     document[part][key] = entries(share=8)
     write(path, document, arrays)

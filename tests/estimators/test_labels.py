@@ -109,8 +109,8 @@ def test_permuted_labels_have_permuted_predictions(fitted, name):
 def test_copies_of_a_label_are_predicted_as_the_label_alone():
     X, Y = problem(300)
     new, _ = problem(300, seed=1)
-    alone = RFRBoostClassifier(n_bags=2, random_state=0).fit(X, Y[:, 1]).predict_proba(new)[:, 1]
-    both = RFRBoostClassifier(n_bags=2, random_state=0).fit(X, Y[:, [1, 1]]).predict_proba(new)
+    alone = RFRBoostClassifier(random_state=0).fit(X, Y[:, 1]).predict_proba(new)[:, 1]
+    both = RFRBoostClassifier(random_state=0).fit(X, Y[:, [1, 1]]).predict_proba(new)
     np.testing.assert_allclose(both[:, 0], both[:, 1], atol=1e-6)
     # The folds are others, nothing else is.
     assert np.abs(both[:, 0] - alone).mean() < 0.05

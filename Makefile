@@ -8,6 +8,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 	wheel-test fuzz package audit lock clean
 
 ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# Each worker begins with its own half of the tests, so that most models of a module are fitted once,
+# and takes tests of the other when it is done.
+PARALLEL = -n auto --dist worksteal
 
 # One stamp a set of extras, so that the demo does not wait for the test tools.
 $(VENV)/%.stamp: pyproject.toml
@@ -19,12 +22,12 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/test.stamp lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto
+	$(ONE_THREAD) $(BIN)/python -m pytest $(PARALLEL)
 
 # The tests of the library itself, without Dask, ONNX, PyTorch, other modelling libraries or a browser.
 CORE = numerics tables model rows paper auto blocks estimators files inspection
 test-core: $(VENV)/test-core.stamp
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto $(CORE:%=tests/%) src/rfrboost
+	$(ONE_THREAD) $(BIN)/python -m pytest $(PARALLEL) $(CORE:%=tests/%) src/rfrboost
 
 # What needs PyTorch, skipped by `make test` where it is absent. A CPU build is enough and much
 # smaller: name the one you can get, as in `make test-torch TORCH="torch==2.13.0"`.
@@ -42,14 +45,14 @@ OLDEST = .venv-oldest/bin/python -m
 	$(OLDEST) pip install --quiet --constraint floors.txt --editable ".[test]"
 	touch $@
 test-oldest: .venv-oldest/stamp
-	$(ONE_THREAD) $(OLDEST) pytest -n auto -W ignore::DeprecationWarning
+	$(ONE_THREAD) $(OLDEST) pytest $(PARALLEL) -W ignore::DeprecationWarning
 
 # All tests with the newest releases and pre-releases, as of now.
 NEWEST = .venv-newest/bin/python -m
 test-newest:
 	test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
 	$(NEWEST) pip install --quiet --pre --upgrade --upgrade-strategy eager --editable ".[test]"
-	$(ONE_THREAD) $(NEWEST) pytest -n auto
+	$(ONE_THREAD) $(NEWEST) pytest $(PARALLEL)
 
 # All tests with the very files whose hashes are in requirements.lock, on the Python it was made with.
 LOCKED = .venv-locked/bin/python -m
@@ -62,7 +65,7 @@ LOCKED = .venv-locked/bin/python -m
 test-locked: .venv-locked/stamp
 	$(LOCKED) ruff check .
 	$(LOCKED) mypy
-	$(ONE_THREAD) $(LOCKED) pytest -n auto
+	$(ONE_THREAD) $(LOCKED) pytest $(PARALLEL)
 
 # requirements.lock anew: the newest versions that go together, without the name of where they were found.
 lock: $(VENV)/release.stamp

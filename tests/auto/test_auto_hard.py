@@ -86,7 +86,7 @@ WEIGHTS: dict[str, Array] = {
 }
 
 REGRESSORS: dict[str, RFRBoostRegressor] = {
-    "squared error": RFRBoostRegressor(random_state=0),
+    "squared error": RFRBoostRegressor(n_bags=2, random_state=0),
     "huber": RFRBoostRegressor(loss="huber", n_bags=2, random_state=0),
     "quantile": RFRBoostRegressor(loss="quantile", quantile=0.9, n_bags=2, random_state=0),
     "poisson": RFRBoostRegressor(loss="poisson", n_bags=2, random_state=0),
@@ -137,7 +137,7 @@ def test_regressors_on_hard_data(data: str, name: str) -> None:
 @pytest.mark.parametrize("data", CLASSES)
 def test_classifiers_on_hard_data(data: str) -> None:
     X, y = CLASSES[data]()
-    model = RFRBoostClassifier(random_state=0).fit(X, y)
+    model = RFRBoostClassifier(n_bags=2, random_state=0).fit(X, y)
     assert_sound_classifier(model, X, y)
     assert_sound_ensemble(model, X)
 
@@ -148,7 +148,7 @@ def test_extreme_weights(weights: str, name: str) -> None:
     X, y = rows()
     w = WEIGHTS[weights]
     if name == "classifier":
-        model: Any = RFRBoostClassifier(random_state=0).fit(X, labels(y), sample_weight=w)
+        model: Any = RFRBoostClassifier(n_bags=2, random_state=0).fit(X, labels(y), sample_weight=w)
         assert_sound_classifier(model, X, labels(y))
     else:
         model = clone(REGRESSORS[name])
@@ -161,7 +161,7 @@ def test_predictions_far_away_are_finite(name: str, x_scale: float) -> None:
     X, y = scaled(x_scale)
     far = np.vstack([X * 1e25, -X * 1e25, np.zeros((1, 3))])
     if name == "classifier":
-        model: Any = RFRBoostClassifier(random_state=0).fit(X, labels(y))
+        model: Any = RFRBoostClassifier(n_bags=2, random_state=0).fit(X, labels(y))
         assert_sound_classifier(model, far, labels(y))
     else:
         model = clone(REGRESSORS[name])
@@ -172,7 +172,7 @@ def test_predictions_far_away_are_finite(name: str, x_scale: float) -> None:
 @pytest.mark.parametrize("data", ["plain", "one binary column", "n < columns", "many outputs"])
 def test_the_unit_of_y_does_not_matter(data: str) -> None:
     X, y = HARD[data]()
-    expected = RFRBoostRegressor(random_state=0).fit(X, y).predict(X)
+    expected = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y).predict(X)
     for size in (2.0**-400, 2.0**400):
-        scaled_up = RFRBoostRegressor(random_state=0).fit(X, y * size).predict(X)
+        scaled_up = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y * size).predict(X)
         np.testing.assert_array_equal(scaled_up / size, expected)

@@ -22,8 +22,8 @@ def test_importances_find_the_two_columns_that_matter():
 
 def test_a_learned_metric_is_what_irrelevant_columns_need():
     X, y = regression(400, columns=20)
-    learned = RFRBoostRegressor(random_state=0).fit(X, y)
-    identity = RFRBoostRegressor(metric="identity", random_state=0).fit(X, y)
+    learned = RFRBoostRegressor(n_bags=3, random_state=0).fit(X, y)
+    identity = RFRBoostRegressor(metric="identity", n_bags=3, random_state=0).fit(X, y)
     assert 1 - learned.oof_score_ < 0.7 * (1 - identity.oof_score_)
 
 
@@ -32,7 +32,9 @@ def test_quantiles_are_learned(level):
     rng = default_rng(0)
     X = rng.uniform(-2, 2, (600, 2))
     y = np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(600)
-    model = RFRBoostRegressor(loss="quantile", quantile=level, random_state=0).fit(X[:400], y[:400])
+    model = RFRBoostRegressor(loss="quantile", quantile=level, n_bags=3, random_state=0).fit(
+        X[:400], y[:400]
+    )
     assert np.mean(y[400:] < model.predict(X[400:])) == pytest.approx(level, abs=0.1)
     constant = np.full(200, np.quantile(y[:400], level))
     assert mean_pinball_loss(y[400:], model.predict(X[400:]), alpha=level) < (
@@ -45,14 +47,14 @@ def test_counts_are_learned_whatever_their_size(size):
     X, y = regression(600)
     mean = size * np.exp(y)
     counts = default_rng(0).poisson(mean).astype(float)
-    model = RFRBoostRegressor(loss="poisson", random_state=0).fit(X[:400], counts[:400])
+    model = RFRBoostRegressor(loss="poisson", n_bags=3, random_state=0).fit(X[:400], counts[:400])
     wrong = np.log(model.predict(X[400:])) - np.log(mean[400:])
     assert np.sqrt(np.mean(wrong**2)) < 0.65 * np.log(mean).std()
 
 
 def test_features_without_a_derivative_have_no_metric_but_importances():
     X, y = regression(150)
-    model = RFRBoostRegressor(features=SplineTransformer(), random_state=0).fit(X, y)
+    model = RFRBoostRegressor(features=SplineTransformer(), n_bags=2, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.4
     assert model.feature_importances_.sum() == pytest.approx(1.0)
 

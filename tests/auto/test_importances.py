@@ -234,14 +234,13 @@ def test_on_real_tables_they_agree_with_permutation_importance_and_between_seeds
     X, y = real_table(name)
     held_out = np.arange(len(y)) % 4 == 0
     rows, others = X[~held_out], X[held_out]
-    models = [RFRBoostRegressor(random_state=seed).fit(rows, y[~held_out]) for seed in range(3)]
-    first, *further = (model.feature_importances_ for model in models)
-    for again in further:
-        # Many columns of cars say the same (makes, kinds, doors), and models choose among them.
-        assert spearmanr(first, again).statistic >= (0.9 if name.endswith("cars") else 0.95)
-        np.testing.assert_allclose(again, first, atol=0.06)
+    models = [RFRBoostRegressor(random_state=seed).fit(rows, y[~held_out]) for seed in range(2)]
+    first, again = (model.feature_importances_ for model in models)
+    # Many columns of cars say the same (makes, kinds, doors), and models choose among them.
+    assert spearmanr(first, again).statistic >= (0.9 if name.endswith("cars") else 0.95)
+    np.testing.assert_allclose(again, first, atol=0.06)
     drops = permutation_importance(
-        models[0], others, y[held_out], n_repeats=5, random_state=0
+        models[0], others, y[held_out], n_repeats=3, random_state=0
     ).importances_mean
     assert spearmanr(first, drops).statistic >= 0.9
     np.testing.assert_allclose(first, drops / drops.sum(), atol=0.1)

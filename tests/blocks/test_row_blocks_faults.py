@@ -186,7 +186,7 @@ def test_columns_that_differ_in_type_alone(gathered):
     parts[2] = parts[2].assign(word=np.nan, day=np.nan, d=None)
     targets = [y[:150], y[150:300], y[300:], y[:0]]
     sizes = Sizes(sampled_rows=gathered, chunk_rows=128)
-    settings = {"n_features": (20, 20), "random_state": 0, "max_seconds": 1e6}
+    settings = {"n_features": (20, 20), "n_bags": 2, "random_state": 0, "max_seconds": 1e6}
     fitted = [
         with_sizes(RFRBoostRegressor(**settings), sizes).fit(RowBlocks(blocks))
         for blocks in (list(zip(parts, targets, strict=True)), [(frame, y)])

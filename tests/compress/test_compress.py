@@ -27,19 +27,21 @@ def rows(n=300, seed=0):
 
 @pytest.fixture(scope="module")
 def regressor():
-    return RFRBoostRegressor(random_state=0).fit(*rows())
+    return RFRBoostRegressor(n_bags=2, random_state=0).fit(*rows())
 
 
 @pytest.fixture(scope="module")
 def classifier():
     X, y = rows()
-    return RFRBoostClassifier(random_state=0).fit(X, np.digitize(y, [11, 17]))
+    return RFRBoostClassifier(n_bags=2, random_state=0).fit(X, np.digitize(y, [11, 17]))
 
 
 @pytest.fixture(scope="module")
 def two_outputs():
     X, y = rows()
-    return RFRBoostRegressor(random_state=0).fit(X, np.column_stack([y, 100 * X[:, 0] + y]))
+    return RFRBoostRegressor(n_bags=2, random_state=0).fit(
+        X, np.column_stack([y, 100 * X[:, 0] + y])
+    )
 
 
 def rmse(model, X, y):
@@ -230,7 +232,9 @@ def test_outputs_of_any_units(two_outputs):
 
 def test_several_quantile_levels_need_validation_rows():
     X, y = rows()
-    model = RFRBoostRegressor(loss="quantile", quantile=(0.1, 0.9), random_state=0).fit(X, y)
+    model = RFRBoostRegressor(loss="quantile", quantile=(0.1, 0.9), n_bags=2, random_state=0).fit(
+        X, y
+    )
     with pytest.raises(ValueError, match="pass X_val and y_val"):
         model.compress(X)
     small = model.compress(X, size=60, X_val=X, y_val=y)
@@ -241,7 +245,7 @@ def test_several_quantile_levels_need_validation_rows():
 def test_several_labels_need_validation_rows():
     X, y = rows()
     labels = np.column_stack([y > 11, y > 17, X[:, 3] > 0.5])
-    model = RFRBoostClassifier(random_state=0).fit(X[:200], labels[:200])
+    model = RFRBoostClassifier(n_bags=2, random_state=0).fit(X[:200], labels[:200])
     with pytest.raises(ValueError, match="pass X_val and y_val"):
         model.compress(X[:200])
     small = model.compress(X[:200], size=60, X_val=X[200:], y_val=labels[200:])

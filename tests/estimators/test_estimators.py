@@ -29,8 +29,8 @@ from rfrboost import (
 )
 
 CHECKED = [
-    RFRBoostRegressor(),
-    RFRBoostClassifier(),
+    RFRBoostRegressor(n_bags=2),
+    RFRBoostClassifier(n_bags=2),
     RFNNRegressor(),
     RFNNClassifier(),
     SWIMFeatures(),

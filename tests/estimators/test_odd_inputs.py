@@ -30,7 +30,7 @@ def table(cells):
 
 def models(task):
     kind = RFRBoostRegressor if task == "regression" else RFRBoostClassifier
-    return kind(random_state=0), kind(1, n_features=4, random_state=0)
+    return kind(n_bags=2, random_state=0), kind(1, n_features=4, random_state=0)
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
@@ -78,7 +78,9 @@ def test_dates_that_can_be_counted_are_not_refused():
     years = np.linspace(-290_000, 290_000, N).astype(int).astype("datetime64[Y]")
     cells = [datetime(1 + 166 * k, 1, 1, tzinfo=UTC) for k in range(N)]
     for odd in (years[:, None], table(cells), table(list(years))):
-        assert np.isfinite(RFRBoostRegressor(random_state=0).fit(odd, y).predict(odd)).all()
+        assert np.isfinite(
+            RFRBoostRegressor(n_bags=2, random_state=0).fit(odd, y).predict(odd)
+        ).all()
 
 
 @pytest.mark.parametrize(
@@ -140,16 +142,18 @@ def test_intervals_are_categories_and_periods_are_dates():
         pd.DataFrame({"c": bins.astype(object), "x": x}),
         pd.DataFrame({"c": bins.astype(str), "x": x}),
     ]
-    found = [RFRBoostRegressor(random_state=0).fit(t, x**2).predict(t) for t in tables]
+    found = [RFRBoostRegressor(n_bags=2, random_state=0).fit(t, x**2).predict(t) for t in tables]
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
     starts = [months, months.astype(object), months.dt.to_timestamp()]
     starts = [pd.DataFrame({"month": start, "x": x}) for start in starts]
-    found = [RFRBoostRegressor(random_state=0).fit(t, x**2).predict(t) for t in starts]
+    found = [RFRBoostRegressor(n_bags=2, random_state=0).fit(t, x**2).predict(t) for t in starts]
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
     missing = pd.DataFrame({"month": months.where(x > 0), "x": x})
-    assert np.isfinite(RFRBoostRegressor(random_state=0).fit(missing, x).predict(missing)).all()
+    assert np.isfinite(
+        RFRBoostRegressor(n_bags=2, random_state=0).fit(missing, x).predict(missing)
+    ).all()
 
 
 def test_missing_values_in_a_single_network_get_advice_that_fits():
@@ -225,17 +229,17 @@ def test_a_signaling_nan_is_a_missing_value(other):
     """Beside text, a column holds levels."""
     quiet = table([*QUIET[: N - len(other)], *other])
     signaling = table([*SIGNALING[: N - len(other)], *other])
-    model = RFRBoostRegressor(random_state=0).fit(quiet, y)
-    found = RFRBoostRegressor(random_state=0).fit(signaling, y)
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(quiet, y)
+    found = RFRBoostRegressor(n_bags=2, random_state=0).fit(signaling, y)
     np.testing.assert_array_equal(found.predict(signaling), model.predict(quiet))
 
 
 @pytest.mark.parametrize("kind", [pa.table, pa.record_batch])
 def test_arrow_tables_are_tables(kind):
     columns = {"x": x, "word": WORDS}
-    model = RFRBoostRegressor(random_state=0).fit(kind(columns), y)
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(kind(columns), y)
     frame = pd.DataFrame(columns)
-    expected = RFRBoostRegressor(random_state=0).fit(frame, y).predict(frame)
+    expected = RFRBoostRegressor(n_bags=2, random_state=0).fit(frame, y).predict(frame)
     np.testing.assert_array_equal(model.predict(kind(columns)), expected)
     np.testing.assert_array_equal(model.predict(frame), expected)
     assert model.feature_names_in_.tolist() == ["x", "word"]
@@ -246,8 +250,8 @@ def test_wide_integers_of_polars_are_numbers():
     numbers = [None, *range(N - 1)]
     wide = pl.DataFrame({"x": x, "n": pl.Series(numbers, dtype=pl.Int128)})
     plain = pl.DataFrame({"x": x, "n": pl.Series(numbers, dtype=pl.Int64)})
-    model = RFRBoostRegressor(random_state=0).fit(wide, y)
-    expected = RFRBoostRegressor(random_state=0).fit(plain, y).predict(plain)
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(wide, y)
+    expected = RFRBoostRegressor(n_bags=2, random_state=0).fit(plain, y).predict(plain)
     np.testing.assert_array_equal(model.predict(wide), expected)
 
 
@@ -268,8 +272,8 @@ def test_wide_integers_of_polars_are_targets_and_weights(task):
 def test_a_sparse_matrix_that_is_a_dict_is_a_matrix():
     """SciPy's format DOK."""
     dense = (X > 0).astype(float)
-    model = RFRBoostRegressor(random_state=0).fit(sparse.dok_matrix(dense), y)
-    expected = RFRBoostRegressor(random_state=0).fit(dense, y).predict(dense)
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(sparse.dok_matrix(dense), y)
+    expected = RFRBoostRegressor(n_bags=2, random_state=0).fit(dense, y).predict(dense)
     np.testing.assert_array_equal(model.predict(sparse.dok_matrix(dense)), expected)
 
 

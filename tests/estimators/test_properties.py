@@ -31,7 +31,7 @@ RIGHTFUL = re.compile(
 
 
 SEARCH = settings(
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],

@@ -126,7 +126,7 @@ def test_a_row_alone_is_predicted_as_among_others(model_and_rows):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_probabilities_of_a_row_do_not_depend_on_the_size_of_the_batch(seed):
     X, y = make_moons(600, noise=0.2, random_state=seed)
-    model = RFRBoostClassifier(random_state=0).fit(X, y)
+    model = RFRBoostClassifier(n_bags=2, random_state=0).fit(X, y)
     among = model.predict_proba(X[:200])
     alone = np.vstack([model.predict_proba(row[None]) for row in X[:200]])
     assert np.abs(among - alone).max() < CLOSE * among.std()
@@ -165,7 +165,7 @@ def test_an_outlier_leaves_the_accuracy_of_the_moons_as_it_is():
     X, y = moons()
     new, labels = make_moons(600, noise=0.2, random_state=2)
     new = StandardScaler().fit_transform(new)
-    model = RFRBoostClassifier(random_state=0).fit(X, y)
+    model = RFRBoostClassifier(n_bags=2, random_state=0).fit(X, y)
     alone = model.score(new, labels)
     among = model.predict(np.vstack([new, [[1e7, 0.0]]]))[:-1]
     assert alone > 0.95

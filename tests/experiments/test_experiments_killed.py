@@ -92,7 +92,7 @@ def test_however_a_run_ends_its_workers_do_too_and_the_next_one_continues(tmp_pa
         kept = written(tmp_path)
         assert len(kept) < N_JOBS, "stopped in the middle"
 
-    assert sleeping_jobs.run(tmp_path, N_JOBS, 1) == 0
+    assert sleeping_jobs.run(tmp_path, N_JOBS, 1, seconds=0.0) == 0
     assert kept.items() <= written(tmp_path).items()
     assert len(written(tmp_path)) == N_JOBS
     assert not list(tmp_path.rglob("*.lock")), "claims are cleared away"

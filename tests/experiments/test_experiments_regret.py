@@ -58,7 +58,7 @@ def test_slope_is_the_exponent_of_a_power():
 
 
 def test_the_command_writes_rows_rates_and_figure(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(regret, "ROWS_PER_LAYER", (64, 128))
+    monkeypatch.setattr(regret, "ROWS_PER_LAYER", (32, 64))
     monkeypatch.setattr(regret, "N_SEEDS", 2)
     words = ["regret", "--models", "gradient-swim", "--jobs", "1", "--out", str(tmp_path)]
     assert main(words) == 0
@@ -68,7 +68,7 @@ def test_the_command_writes_rows_rates_and_figure(tmp_path, capsys, monkeypatch)
     assert (rows["excess_risk"] > 0).all()
     assert (tmp_path / "regret.svg").stat().st_size > 10_000
     assert (tmp_path / "regret.png").stat().st_size > 10_000
-    assert "exponent in T, ñ = 128" in capsys.readouterr().out
+    assert "exponent in T, ñ = 64" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["--tables", "44956"], ["--models", "forest"]])

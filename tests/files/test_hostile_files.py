@@ -528,7 +528,7 @@ def test_an_array_of_many_axes_is_refused_quickly(path):
     document, _ = parts(path)
     entry = {"dtype": "F64", "shape": [99_999_999_999_999_999] * 90_000, "data_offsets": [0, 8]}
     path.write_bytes(with_table(document, {"a": entry}, bytes(8)))
-    assert processor_seconds(lambda: sentence(path)) < 1
+    assert processor_seconds(lambda: sentence(path)) < 4
 
 
 def test_many_values_below_a_long_key_are_refused_quickly(path):
@@ -542,15 +542,19 @@ def test_many_values_below_a_long_key_are_refused_quickly(path):
 
 
 RECORD = {"layer": 1, "loss": 0.0, "step_length": 0.0, "gradient_norm": 0.0, "seconds": 0.0}
-#: entries of a header, as many as are read: where they are, and what they are
+#: entries of a header: where they are, and what a share of as many as are read looks like
 COSTLY = {
-    "lists": ("parameters", "n_features", [[]] * 260_000),
-    "numbers": ("parameters", "n_features", [0.5] * 520_000),
-    "keys": ("parameters", "n_features", {f"{k:x}": 0 for k in range(520_000)}),
-    "names": ("fitted", "feature_names_in", [f"{k:x}" for k in range(520_000)]),
-    "records": ("fitted", "history", [RECORD] * 85_000),
-    "text": ("parameters", "features", "x" * 15 * 2**20),
+    "lists": ("parameters", "n_features", lambda share: [[]] * (260_000 // share)),
+    "numbers": ("parameters", "n_features", lambda share: [0.5] * (520_000 // share)),
+    "keys": ("parameters", "n_features", lambda share: words(share)),
+    "names": ("fitted", "feature_names_in", lambda share: [*words(share)]),
+    "records": ("fitted", "history", lambda share: [RECORD] * (85_000 // share)),
+    "text": ("parameters", "features", lambda share: "x" * (15 * 2**20 // share)),
 }
+
+
+def words(share):
+    return {f"{k:x}": 0 for k in range(520_000 // share)}
 
 
 @pytest.mark.parametrize("name", COSTLY)
@@ -559,18 +563,21 @@ def test_the_costliest_headers_take_bounded_time_and_memory(path, name):
     model, _ = fitted("quantile")
     model.save(path)
     document, arrays = parts(path)
-    part, key, entry = COSTLY[name]
-    document[part][key] = entry
+    part, key, entries = COSTLY[name]
+    document[part][key] = entries(share=1)
     write(path, document, arrays)
-    # One second, and some more for a machine that is busy.
-    assert processor_seconds(lambda: sentence(path)) < 4
+    # One second on an idle machine, and some more for one that is busy.
+    assert processor_seconds(lambda: sentence(path)) < 6
+    # To follow every allocation takes ten times as long: a quarter, in a quarter of 256 MB.
+    document[part][key] = entries(share=4)
+    write(path, document, arrays)
     tracemalloc.start()
     try:
         sentence(path)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 2**28
+    assert peak < 2**28 / 4
 
 
 def test_many_arrays_take_bounded_time(path):

@@ -28,17 +28,23 @@ def table(n, columns=5):
 def ensemble(task, n=150):
     X, y = table(n)
     if task == "numbers":
-        return RFRBoostRegressor(random_state=0).fit(X, y), X
+        return RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y), X
     if task == "outputs":
-        return RFRBoostRegressor(random_state=0).fit(X, np.column_stack([y, y**2])), X
+        return RFRBoostRegressor(n_bags=2, random_state=0).fit(X, np.column_stack([y, y**2])), X
     if task == "leaves":
-        model = RFRBoostRegressor(random_state=0)
+        model = RFRBoostRegressor(n_bags=2, random_state=0)
         model._sizes = replace(SIZES, most_centres=100, leaf_held_out_rows=5)
         return model.fit(*table(400)), table(400)[0]
-    return RFRBoostClassifier(random_state=0).fit(X, np.digitize(y, [0.0, 1.0])), X
+    return RFRBoostClassifier(n_bags=2, random_state=0).fit(X, np.digitize(y, [0.0, 1.0])), X
 
 
-MODELS = {task: ensemble(task) for task in ("numbers", "outputs", "classes", "leaves")}
+TASKS = ("numbers", "outputs", "classes", "leaves")
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Fitted models and their rows, by task."""
+    return {task: ensemble(task) for task in TASKS}
 
 
 def in_double(network: Network, x):
@@ -46,9 +52,9 @@ def in_double(network: Network, x):
     return network.last(x, (DOUBLE,) * len(network.layers))
 
 
-@pytest.fixture(params=MODELS)
-def fitted(request):
-    model, X = MODELS[request.param]
+@pytest.fixture(params=TASKS)
+def fitted(request, models):
+    model, X = models[request.param]
     rng = np.random.default_rng(1)
     rows = np.vstack([X[:50], X + 0.3 * rng.normal(size=X.shape)])
     return model.network_, model.encode(rows)
@@ -66,8 +72,8 @@ def test_the_sum_is_what_the_layers_say(fitted):
     )
 
 
-def test_every_kind_of_block_is_made():
-    kinds = {type(b) for model, _ in MODELS.values() for b in model.network_.prediction.blocks}
+def test_every_kind_of_block_is_made(models):
+    kinds = {type(b) for model, _ in models.values() for b in model.network_.prediction.blocks}
     assert kinds == {Neurons, BumpSums, LeafSums, TreeSums}
 
 
@@ -88,9 +94,10 @@ def test_threads_do_not_change_a_bit(fitted):
     np.testing.assert_array_equal(one, two)
 
 
-def test_rows_beyond_single_precision_are_computed_layer_by_layer():
-    network = MODELS["numbers"][0].network_
-    X = MODELS["numbers"][0].encode(MODELS["numbers"][1][:6])
+def test_rows_beyond_single_precision_are_computed_layer_by_layer(models):
+    model, rows = models["numbers"]
+    network = model.network_
+    X = model.encode(rows[:6])
     far = X.copy()
     far[2, 1] = 1e40
     far[4, 3] = -2 * LARGEST_FACTOR
@@ -102,7 +109,7 @@ def test_rows_beyond_single_precision_are_computed_layer_by_layer():
 
 
 def test_a_pickle_holds_the_network_alone():
-    model = RFRBoostRegressor(random_state=0).fit(*table(100))
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(*table(100))
     before = len(pickle.dumps(model))
     model.predict(table(100)[0])
     # What a prediction keeps for the next one is several times as large as the network.
@@ -118,11 +125,11 @@ def test_features_with_small_errors_are_taken_first():
     assert in_single(leads, rounding, 1.0).all()
 
 
-def test_only_steep_neurons_are_computed_in_double_precision():
+def test_only_steep_neurons_are_computed_in_double_precision(models):
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(4, 100))
     weights[:, :3] *= 1e5
-    network = MODELS["numbers"][0].network_
+    network = models["numbers"][0].network_
     layer = network.layers[0]
     features = replace(layer.features, from_x=DenseFeatures(weights, "tanh"))
     step = replace(layer.step, C=np.full((100, layer.step.C.shape[1]), 0.01))

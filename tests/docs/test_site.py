@@ -159,3 +159,33 @@ def test_the_demo_says_where_boosted_trees_win(monkeypatch):
     text = demo.summary(results)
     assert "better than boosted trees on 1 of 2: digits. On digits it leaves 67% less" in text
     assert "Boosted trees are as good or better on: rectangles." in text
+
+
+#: words that were hard to understand, or that the field has another word for
+UNPLAIN = re.compile(
+    r"\baloud\b|\bso many\b|\bmanieth\b|what to compare by|\bof your own\b|\bquestion by question\b"
+)
+
+
+def test_texts_use_plain_words():
+    package = ROOT / "src" / "rfrboost"
+    texts = [ROOT / "README.md", *DOCS.glob("*.md"), *DOCS.glob("guide/*.md")]
+    for path in [*texts, *DOCS.glob("extend/*.md"), *package.rglob("*.py")]:
+        found = UNPLAIN.findall(path.read_text(encoding="utf-8"))
+        assert not found, (path.relative_to(ROOT), found)
+
+
+def test_pages_for_users_say_radial_features():
+    pages = [ROOT / "README.md", *DOCS.glob("guide/*.md")]
+    pages += [DOCS / name for name in ("index.md", "start.md", "when.md", "cli.md", "automatic.md")]
+    for path in pages:
+        # The name of the family, "bumps", is part of the interface and stands in quotes.
+        words = re.findall(r'(?<!")\b[Bb]umps?\b(?!")', path.read_text(encoding="utf-8"))
+        assert not words, path.relative_to(ROOT)
+
+
+def test_the_glossary_has_the_words_of_trees_and_fits():
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    terms = set(re.findall(r"^(\S.*)\n: ", text, re.MULTILINE))
+    wanted = {"tree", "forest", "leaf", "split of a tree", "compress", "snapshot", "callback"}
+    assert wanted | {"missing value", "overfitting", "early stopping"} <= terms

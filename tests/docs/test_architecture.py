@@ -115,7 +115,7 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
         "torch": {"torch"},
         "callbacks": {"matplotlib", "IPython"},
         # pandas: frames that come as such, and the report.
-        "inspection": {"matplotlib", "mpl_toolkits", "pandas"},
+        "inspection": {"matplotlib", "mpl_toolkits", "pandas", "shap"},
         "cli": {"pandas", "pyarrow", "rich", "typer", "click", "matplotlib", "openpyxl"},
     }
     for path in MODULES:

@@ -9,6 +9,7 @@ import pytest
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
+from rfrboost.inspection import shap_explainer
 
 EFFECTS = {"low": -2.0, "middle": 0.0, "high": 3.0}
 
@@ -103,24 +104,30 @@ def test_shap_adds_up_on_frames_with_categories(on_frame, shap):
     np.testing.assert_allclose(values[:, 1], effect[20:26] - effect[:20].mean(), atol=0.3)
 
 
-def test_shap_explains_any_frame_with_a_masker_that_chooses_cells(on_frame, shap):
-    """The lines of docs/guide/explain.md."""
-    model, X, _ = on_frame
-    background = X.sample(20, random_state=0).to_numpy(dtype=object)
-
-    def masker(mask, row):
-        return (np.where(mask, row, background),)
-
-    def predict(rows):
-        return model.predict(pd.DataFrame(rows, columns=X.columns).astype(X.dtypes))
-
+@pytest.mark.parametrize("dtype", ["object", "category"])
+def test_shap_explains_frames_with_categories_and_missing_values(dtype, shap):
+    X, y = rooms()
+    X = X.astype({"floor": dtype})
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y)
     missing = X[X["age"].isna()][:3]
-    explained = shap.Explainer(predict, masker)(missing, silent=True)
+    background = X[:20]
+    explained = shap_explainer(model, background)(missing, silent=True)
+    assert list(explained.feature_names) == list(X.columns)
     total = explained.base_values + explained.values.sum(axis=1)
     np.testing.assert_allclose(total, model.predict(missing), atol=1e-5)
     effect = X["floor"].map(EFFECTS).astype(float)
-    mean = pd.Series(background[:, 1]).map(EFFECTS).mean()
+    mean = effect[:20].mean()
     np.testing.assert_allclose(explained.values[:, 1], effect[missing.index] - mean, atol=0.3)
+
+
+def test_shap_explains_probabilities_of_arrays(on_array, shap):
+    model, X, _ = on_array
+    explained = shap_explainer(model, X)(X[20:23], silent=True)
+    assert explained.values.shape == (3, 3, 2)
+    total = explained.base_values + explained.values.sum(axis=1)
+    np.testing.assert_allclose(total, model.predict_proba(X[20:23]), atol=1e-5)
+    # The third column does not matter.
+    assert np.abs(explained.values[:, 2]).max() < np.abs(explained.values[:, 0]).max() / 3
 
 
 @pytest.mark.filterwarnings("ignore")

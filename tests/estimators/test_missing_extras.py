@@ -3,10 +3,12 @@
 import importlib
 import sys
 
+import numpy as np
 import pytest
 from model_zoo import regression
 
 from rfrboost import RFNNRegressor
+from rfrboost.inspection import shap_explainer
 
 
 @pytest.fixture
@@ -35,3 +37,9 @@ def test_encoded_rows_are_what_the_network_sees(model):
     assert model._fitted.targets.scale.grow(model.network_.raw(model.encode(X)))[
         :, 0
     ] == pytest.approx(model.predict(X))
+
+
+def test_explainers_of_shap_say_what_works_without_it(monkeypatch, model):
+    monkeypatch.setitem(sys.modules, "shap", None)
+    with pytest.raises(ImportError, match=r"pip install shap.*attribute"):
+        shap_explainer(model, np.zeros((4, 2)))

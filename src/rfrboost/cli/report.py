@@ -3,7 +3,7 @@
 import pandas as pd
 from sklearn.base import is_classifier
 
-from rfrboost.cli.console import CommandError, duration, heartbeat, listed, say
+from rfrboost.cli.console import CommandError, counted, duration, heartbeat, listed, say
 from rfrboost.cli.output import refuse_overwriting, whole_file
 from rfrboost.cli.predict import load_predictor
 from rfrboost.cli.reading.tables import open_table
@@ -23,7 +23,8 @@ def report(model: str, table: Source, target: str | None, out: str, folds: int, 
     training = read_training(table, Roles(target, task))
     columns = signature.columns(list(training.frame.columns), table.name)
     y = pd.Series(training.target.labels, name=target)
-    say(f"Cross-validating on {training.size}: {folds} folds, 3 models.")
+    size = f"{counted(len(y), 'row')}, {counted(len(columns), 'column')}"
+    say(f"Cross-validating on {size}: {folds} folds, 3 models.")
     # The file is opened first, so that a wrong name is found before the work.
     with (
         whole_file(out) as stream,

@@ -6,8 +6,7 @@ drawn, ``ax_`` and ``figure_``. The other functions need nothing beyond the pack
 
 The models are scikit-learn estimators, so scikit-learn's ``permutation_importance``,
 ``partial_dependence`` and ``PartialDependenceDisplay`` work with them, also on data frames with
-categories. Of shap's explainers, ``KernelExplainer(model.predict, X)`` takes any data frame;
-``Exact`` and ``Permutation`` take ``model.predict`` and tables of numbers.
+categories. :func:`shap_explainer` makes an explainer of shap for any data frame.
 """
 
 from rfrboost.inspection._attribution import Attribution, attribute
@@ -28,6 +27,7 @@ from rfrboost.inspection._learning_curve import LearningCurveDisplay, plot_learn
 from rfrboost.inspection._page import report
 from rfrboost.inspection._representation import RepresentationDisplay, plot_representation
 from rfrboost.inspection._residuals import ResidualsDisplay, plot_residuals
+from rfrboost.inspection._shap import shap_explainer
 from rfrboost.inspection._threshold import Threshold, best_threshold
 
 __all__ = [
@@ -53,4 +53,5 @@ __all__ = [
     "plot_representation",
     "plot_residuals",
     "report",
+    "shap_explainer",
 ]

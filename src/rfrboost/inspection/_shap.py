@@ -1,0 +1,73 @@
+"""shap's explainers for any table: with categories, dates and missing values.
+
+``shap.Explainer(model, X)`` calls its model, which estimators are not, and the masker that it makes
+of X computes with the cells, so that text ends in an error. Here a masker chooses cells instead,
+and the model sees rows of the same types as X. Without shap, :func:`~rfrboost.inspection.attribute`
+gives values of the same meaning.
+"""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rfrboost.inspection._models import column_names, outputs, table_of
+
+# Background rows that are used, at most: each value costs predictions for all of them.
+BACKGROUND_ROWS = 50
+
+
+def shap_explainer(model: Any, X: Any) -> Any:
+    """An explainer of shap for a fitted model and the tables that it takes.
+
+    Call it with the rows to explain, a data frame or an array as X; its values add up to the
+    prediction, or to the probabilities of classes, in the order of ``classes_``. All figures of
+    shap take its result. Needs the package shap.
+
+    Parameters
+    ----------
+    model : fitted regressor or classifier
+    X : array-like of shape (n_samples, n_features_in)
+        Rows to compare with, such as the training rows: at most 50 of them are used, evenly spaced.
+
+    Returns
+    -------
+    shap.Explainer
+
+    Examples
+    --------
+    >>> explain = shap_explainer(model, X)  # doctest: +SKIP
+    >>> shap.plots.waterfall(explain(X[:1])[0])  # doctest: +SKIP
+    """
+    try:
+        import shap
+    except ImportError as error:
+        raise ImportError(
+            "shap_explainer needs the package shap: pip install shap. "
+            "rfrboost.inspection.attribute gives such values without it."
+        ) from error
+    check_is_fitted(model)
+    table = table_of(X)
+    places = np.linspace(0, len(table) - 1, min(len(table), BACKGROUND_ROWS)).astype(int)
+    background = cells_of(table)[places]
+
+    def masked(mask: np.ndarray, row: np.ndarray) -> tuple[np.ndarray]:
+        return (np.where(mask, row, background),)
+
+    def predicted(rows: np.ndarray) -> np.ndarray:
+        values = outputs(model, like(table, rows))
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    return shap.Explainer(predicted, masked, feature_names=column_names(model, table))
+
+
+def cells_of(table: Any) -> np.ndarray:
+    """The cells of a table, as objects if it is a data frame."""
+    return np.asarray(table, dtype=object) if hasattr(table, "iloc") else np.asarray(table)
+
+
+def like(table: Any, cells: np.ndarray) -> Any:
+    """Cells as a table of the same kind and types as another."""
+    if not hasattr(table, "iloc"):
+        return cells
+    return type(table)(cells, columns=table.columns).astype(table.dtypes)

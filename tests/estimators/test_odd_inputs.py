@@ -115,9 +115,9 @@ def test_long_doubles_beyond_all_floats_are_refused():
 @pytest.mark.parametrize("odd", [{"a": 1}, {1.0, 2.0}, "abc"], ids=["dict", "set", "text"])
 def test_targets_and_weights_without_rows_are_refused(odd, task):
     for model in models(task):
-        with pytest.raises(ValueError, match="^y is a .* which has no rows"):
+        with pytest.raises(ValueError, match=r"^y is a .* which has no rows"):
             model.fit(X, odd)
-        with pytest.raises(ValueError, match="^sample_weight is a .* which has no rows"):
+        with pytest.raises(ValueError, match=r"^sample_weight is a .* which has no rows"):
             model.fit(X, y > 0, sample_weight=odd)
 
 

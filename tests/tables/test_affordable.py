@@ -52,7 +52,7 @@ def test_rows_are_left_out_in_proportion_to_the_time_that_they_would_take(monkey
 
 
 class EncodingClock:
-    """A clock by which a row takes four times as long to fit the trial's encoder to as to encode."""
+    """A clock by which fitting an encoder to a row takes four times as long as encoding it."""
 
     def __init__(self):
         self.readings = iter([0.0, 4.0, 4.0 + affordable.LONGER / affordable.ENCODED_LONGER])

@@ -104,13 +104,26 @@ def test_penalties_are_given_up_before_rows(monkeypatch):
         every, some = affordable(bags, PENALTIES, 1 + seconds)
         found.append((len(some), -every))
         work = linear_work(n // every, 3, len(some) * 3)
-        enough = work <= rate * linear.LINEAR_SHARE * max(seconds, linear.LEAST_SECONDS)
+        share = linear.LINEAR_SHARE if len(some) > 1 else linear.ALL_ROWS_SHARE
+        enough = work <= rate * share * max(seconds, linear.LEAST_SECONDS)
         assert enough or n // (2 * every) < LEAST_ROWS
         assert every == 1 or len(some) == 1
     assert found == sorted(found, reverse=True)
     assert found[0] == (len(PENALTIES), -1)
     assert 1 < found[1][0] < len(PENALTIES)
     assert found[-1][1] < -1
+
+
+def test_one_penalty_of_all_rows_may_take_half_of_the_time(monkeypatch):
+    n = 16 * LEAST_ROWS
+    bags = table(n=n)
+    rate = SIZES.kernel_strip_rows * 9
+    for share, expected in ((0.4, 1), (0.6, 2)):
+        install(monkeypatch, Clock())
+        seconds = linear_work(n, 3, 3) / rate / share
+        every, some = affordable(bags, PENALTIES, 1 + seconds)
+        assert len(some) == 1
+        assert every == expected
 
 
 def test_the_penalties_left_are_near_the_columns_per_row():

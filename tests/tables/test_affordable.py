@@ -20,7 +20,8 @@ from rfrboost._tables.sparse_columns import column_scores, n_usable, usable_colu
 def test_with_time_for_all_rows_they_are_all_there(monkeypatch):
     install(monkeypatch, Clock())
     X = default_rng(0).standard_normal((FEWEST_ROWS + 1, 2))
-    found, y, w, seen = affordable_part(X, X[:, 0], None, "regression", 1e9)
+    found, y, w, seen, fitted = affordable_part(X, X[:, 0], None, "regression", 1e9)
+    assert fitted == len(X)
     assert found is X
     assert w is None
     assert seen.all()
@@ -40,13 +41,53 @@ def test_rows_are_left_out_in_proportion_to_the_time_that_they_would_take(monkey
         install(monkeypatch, Clock())
         deadline = 1 + part * whole / affordable.ENCODING_SHARE
         with pytest.warns(UserWarning, match=rf"all {n:,} rows"):
-            X, some, weights, seen = affordable_part(frame, y, w, task, deadline)
+            X, some, weights, seen, fitted = affordable_part(frame, y, w, task, deadline)
+        assert fitted == pytest.approx(len(X), abs=2)
         assert seen.sum() == len(X) == pytest.approx(n * max(part, 1 / 8), rel=0.01)
         pd.testing.assert_frame_equal(X, frame[seen])
         np.testing.assert_array_equal(some, y[seen])
         np.testing.assert_array_equal(weights, w[seen])
         if task == "classification":
             assert set(some) == {0, 1}
+
+
+class EncodingClock:
+    """A clock by which fitting an encoder to a row takes four times as long as encoding it."""
+
+    def __init__(self):
+        self.readings = iter([0.0, 4.0, 4.0 + affordable.LONGER / affordable.ENCODED_LONGER])
+
+    def __call__(self):
+        return next(self.readings)
+
+
+@pytest.mark.filterwarnings("ignore:max_seconds is too short")
+def test_arrays_are_encoded_by_encoders_of_fewer_rows(monkeypatch):
+    n = 32 * FEWEST_ROWS
+    X = default_rng(0).standard_normal((n, 2))
+    per_row = affordable.LONGER / affordable.TRIAL_ROWS
+    for share in (0.25, 0.5, 0.75):
+        monkeypatch.setattr(affordable, "perf_counter", EncodingClock())
+        left = share * n * per_row * 4
+        deadline = 4 + left / affordable.ENCODING_SHARE
+        rows, _, _, _, fitted = affordable_part(X, X[:, 0], None, "regression", deadline)
+        assert len(rows) == pytest.approx(min(3 * share * n, n), rel=0.01)
+        assert fitted == pytest.approx(share * n / 4, rel=0.01)
+        # What was promised is within the time.
+        assert (4 * fitted + len(rows)) * per_row <= 1.01 * left
+
+
+def test_an_encoder_of_fewer_rows_is_as_good(monkeypatch):
+    monkeypatch.setattr(affordable, "FEWEST_ROWS", 200)
+    monkeypatch.setattr(affordable, "TRIAL_ROWS", 50)
+    rng = default_rng(0)
+    X = rng.standard_normal((600, 3)) * [1.0, 1e3, 1e-3]
+    y = X[:, 0] + X[:, 1] / 1e3
+    monkeypatch.setattr(affordable, "affordable_rows", lambda *_: (600, 200))
+    install(monkeypatch, Clock())
+    model = RFRBoostRegressor(max_seconds=1e4, random_state=0).fit(X, y)
+    assert np.isfinite(model.oof_prediction_).all()
+    assert model.oof_score_ > 0.99
 
 
 def test_a_sample_has_the_same_share_of_every_class():

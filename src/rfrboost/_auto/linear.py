@@ -21,6 +21,10 @@ from rfrboost._typing import Array
 LINEAR_SHARE = 0.25
 LEAST_SECONDS = 0.4
 
+# The same share where even one penalty takes longer. They may take more then, before they are
+# fitted on fewer rows: a model must be no worse than a linear one.
+ALL_ROWS_SHARE = 0.5
+
 # The fewest rows that they are fitted on: this many for each column, and not below LEAST_ROWS,
 # whose sums take hardly any time. With fewer they may be worse than linear models of all rows.
 ROWS_PER_COLUMN = 8
@@ -72,7 +76,7 @@ def affordable(
 
     That is every row and all penalties if these take at most LINEAR_SHARE of the time until the
     deadline, judged by the time that the Gram matrix of some rows takes. Otherwise there are fewer
-    penalties, and with only one of them too many operations, fewer rows.
+    penalties, and fewer rows if even one of them would take more than ALL_ROWS_SHARE.
     """
     n, width = bags.x.shape
     D = width - 1
@@ -81,12 +85,13 @@ def affordable(
     gram(some if len(some) >= D else some.T)
     ended = perf_counter()
     rate = len(some) * D * min(len(some), D) / max(ended - began, SHORTEST)
-    most = rate * LINEAR_SHARE * max(deadline - ended, LEAST_SECONDS)
+    left = rate * max(deadline - ended, LEAST_SECONDS)
     for k in range(len(penalties), 0, -1):
-        if linear_work(n, D, k * len(bags.members)) <= most:
+        if linear_work(n, D, k * len(bags.members)) <= LINEAR_SHARE * left:
             return 1, likeliest(penalties, k, n, D)
     fewest = max(ROWS_PER_COLUMN * D, LEAST_ROWS)
     every = 1
+    most = ALL_ROWS_SHARE * left
     while n // (2 * every) >= fewest and linear_work(n // every, D, len(bags.members)) > most:
         every *= 2
     return every, likeliest(penalties, 1, n, D)

@@ -295,13 +295,14 @@ def read(
         splits = splits_of(request.parameters, request.task, X, y, request.groups, present)
     seen = np.ones(len(y), bool)
     encoder: Encoder | None = None
+    most_rows = request.sizes.sampled_rows
     if prepares and not (own_folds or np.isinf(request.deadline)):
-        X, y, w, seen = affordable_part(X, y, w, request.task, request.deadline)
+        X, y, w, seen, fitted = affordable_part(X, y, w, request.task, request.deadline)
+        most_rows = min(most_rows, fitted)
     if prepares:
         parts = None if splits is None else encodings(splits)
         rng = default_rng(ENCODING_SEED)
         categorical = request.parameters.categorical_features
-        most_rows = request.sizes.sampled_rows
         encoder, X = fit_encoder(X, y, w, request.task, rng, parts, categorical, most_rows)
     return Inputs(n_columns, names, encoder), X, y, w, splits, seen
 

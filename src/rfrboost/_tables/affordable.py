@@ -2,7 +2,9 @@
 
 Reading, encoding and sorting a table takes time in proportion to its rows and columns, before the
 first member is fitted. A few rows of some columns are encoded to see how long that takes. If all
-rows would take more than a share of the time, a model is fitted on a sample of them.
+rows would take more than a share of the time, a model is fitted on a sample of them. An encoder of
+an array is then fitted to fewer rows than it encodes: its medians and ranges need fewer, and take
+longest to find.
 """
 
 import warnings
@@ -22,13 +24,19 @@ TRIAL_ROWS = 2048
 TRIAL_COLUMNS = 64
 
 # How many times as long as in the trial a row takes until members are fitted: columns of many rows
-# take longer to sort, and rows are copied afterwards.
+# take longer to sort, and rows are copied afterwards. The second is for rows that are encoded only,
+# for which checking and copying them takes as long again.
 LONGER = 1.25
+ENCODED_LONGER = 2.0
 
 # The share of the time that encoding may take. Most of the time is for fitting.
 ENCODING_SHARE = 0.4
 
-# The fewest rows of a sample: fewer save little time.
+# The share of that time which fitting an encoder may take, if it is fitted to fewer rows than it
+# encodes.
+STATISTICS_SHARE = 0.25
+
+# The fewest rows of a sample, and of those that an encoder is fitted to: fewer save little time.
 FEWEST_ROWS = 8192
 
 # The shortest time, in seconds, that can be measured.
@@ -40,31 +48,35 @@ SEED = 0
 
 def affordable_part(
     X: Any, y: np.ndarray, w: Array | None, task: str, deadline: float
-) -> tuple[Any, np.ndarray, Array | None, Mask]:
-    """X, y and weights of the rows to fit, and a mask (n,) of these rows.
+) -> tuple[Any, np.ndarray, Array | None, Mask, int]:
+    """X, y and weights of the rows to fit, a mask (n,) of these rows, and how many of them an
+    encoder is to be fitted to.
 
     ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``. Of every class
     there is the same share of rows, at least one.
     """
     seen: Mask = np.ones(len(y), bool)
-    share = affordable_share(X, y, w, task, deadline)
-    if share >= 1:
-        return X, y, w, seen
+    encoded, fitted = affordable_rows(X, y, w, task, deadline)
+    if encoded >= len(y):
+        return X, y, w, seen, fitted
     has_classes = task == "classification" and y.ndim == 1
-    rows = sample_of(y if has_classes else np.zeros(len(y)), share)
+    rows = sample_of(y if has_classes else np.zeros(len(y)), encoded / len(y))
     if len(rows) == len(y):
-        return X, y, w, seen
+        return X, y, w, seen, fitted
     warn_of_sample(len(rows), len(y))
     seen[:] = False
     seen[rows] = True
-    return _safe_indexing(X, rows), y[rows], None if w is None else w[rows], seen
+    return _safe_indexing(X, rows), y[rows], None if w is None else w[rows], seen, fitted
 
 
-def affordable_share(X: Any, y: np.ndarray, w: Array | None, task: str, deadline: float) -> float:
-    """The share of the rows that can be encoded in time, at least that of ``FEWEST_ROWS``; or 1."""
+def affordable_rows(
+    X: Any, y: np.ndarray, w: Array | None, task: str, deadline: float
+) -> tuple[int, int]:
+    """How many rows can be encoded in time, at least ``FEWEST_ROWS``, by an encoder that is fitted
+    to how many of them."""
     n, D = np.shape(X)
     if n <= FEWEST_ROWS:
-        return 1.0
+        return n, n
     rows = np.linspace(0, n - 1, TRIAL_ROWS).astype(np.intp)
     columns = np.unique(np.linspace(0, D - 1, min(D, TRIAL_COLUMNS)).astype(np.intp))
     some = _safe_indexing(_safe_indexing(X, rows), columns, axis=1)
@@ -72,11 +84,21 @@ def affordable_share(X: Any, y: np.ndarray, w: Array | None, task: str, deadline
     with warnings.catch_warnings():
         # What is to be said of the columns is said of all rows.
         warnings.simplefilter("ignore")
-        fit_encoder(some, y[rows], None if w is None else w[rows], task, default_rng(SEED))
+        weights = None if w is None else w[rows]
+        encoder, _ = fit_encoder(some, y[rows], weights, task, default_rng(SEED))
     ended = perf_counter()
-    expected = LONGER * (ended - began) * (n / len(rows)) * (n_usable(X) / len(columns))
-    share = ENCODING_SHARE * (deadline - ended) / max(expected, SHORTEST)
-    return float(max(min(share, 1.0), FEWEST_ROWS / n))
+    times = n_usable(X) / len(columns) / len(rows)
+    to_fit = LONGER * times * max(ended - began, SHORTEST)
+    left = ENCODING_SHARE * (deadline - ended)
+    both = int(np.clip(left / to_fit, FEWEST_ROWS, n))
+    # Levels and their targets are known from all rows only.
+    if both == n or not isinstance(X, np.ndarray) or X.dtype == object:
+        return both, both
+    encoder(some, warn=False)
+    to_encode = ENCODED_LONGER * times * max(perf_counter() - ended, SHORTEST)
+    fitted = int(np.clip(STATISTICS_SHARE * left / to_fit, FEWEST_ROWS, n))
+    encoded = int(np.clip((left - fitted * to_fit) / to_encode, 0, n))
+    return (encoded, fitted) if encoded > both else (both, both)
 
 
 def sample_of(strata: np.ndarray, share: float) -> Indices:

@@ -163,7 +163,8 @@ def with_network(model: Model, module: NetworkModule | None, losses: list[float]
             network=network,
             oof_prediction=None,
             oof_score=None,
-            importances=None,
+            shares=None,
+            shuffled=None,
             calibration=None,
         )
     tuned = copy(model)

@@ -1,21 +1,25 @@
 """Importances: what each column of a table counts for, whatever it was encoded as."""
 
 import os
-import time
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from fake_clock import Clock, install
 from scipy.stats import spearmanr
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
 
-from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
-from rfrboost._auto.importances import FEWEST_ROWS, LEAST_PREDICTED, column_shares, spread_rows
-from rfrboost._numerics.threads import OutOfTimeError
+from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor, load
+from rfrboost._auto.importances import (
+    FEWEST_ROWS,
+    LEAST_PREDICTED,
+    column_shares,
+    shares_at,
+    spread_rows,
+)
 from rfrboost.inspection import importances, plot_importances
 
 EFFECTS = {"a": 0.0, "b": 2.0, "c": -1.0, "d": 0.5}
@@ -126,10 +130,10 @@ class Function:
         return self.function(np.take_along_axis(self.X, indices, axis=0))
 
 
-def shares_of(X, function, same_unit=True, **settings):
+def shares_of(X, function, same_unit=True, chances=None):
     known = Function(X, function)
     rng = np.random.default_rng(0)
-    return column_shares(known, *X.shape, rng, same_unit, **settings), known.asked
+    return column_shares(known, *X.shape, rng, same_unit, chances), known.asked
 
 
 def test_a_step_in_a_narrow_range_counts_by_what_it_changes():
@@ -179,37 +183,32 @@ def test_the_work_is_bounded_by_the_size_of_the_table(n_rows, n_columns):
     assert asked <= most + most // n_columns + 1
 
 
-def test_after_the_time_limit_passes_that_are_complete_count(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(5000, 4))
-    # A batch holds two columns of a pass: the clock is read twice for each pass.
-    monkeypatch.setattr("rfrboost._auto.importances.BATCH_ROWS", 2 * 128)
-    found = []
-    for deadline in (5.0, 99.0):
-        install(monkeypatch, Clock())
-        found.append(shares_of(X, lambda x: x[:, :1], deadline=deadline))
-    (late, asked), (_, unhurried) = found
-    np.testing.assert_allclose(late, [1, 0, 0, 0])
-    assert asked <= unhurried / 2
-    for deadline in (0.0, 1.0):
-        install(monkeypatch, Clock())
-        with pytest.raises(OutOfTimeError):
-            shares_of(X, lambda x: x[:, :1], deadline=deadline)
-
-
-def test_the_time_limit_of_a_fit_reaches_its_importances(monkeypatch):
+def test_a_fit_does_not_wait_for_them_and_they_are_computed_once(monkeypatch):
     frame, _, y = mixed_table(100)
-    seen = []
+    asked = []
 
     def noted(*arguments):
-        seen.append(arguments[-1])
-        return column_shares(*arguments)
+        asked.append(arguments)
+        return shares_at(*arguments)
 
-    monkeypatch.setattr("rfrboost._auto.importances.column_shares", noted)
-    began = time.perf_counter()
-    RFRBoostRegressor(max_seconds=500, n_bags=2, random_state=0).fit(frame, y)
-    RFRBoostRegressor(n_bags=2, random_state=0).fit(frame, y)
-    assert began + 500 <= seen[0] <= time.perf_counter() + 500
-    assert seen[1] == np.inf
+    monkeypatch.setattr("rfrboost._auto.importances.shares_at", noted)
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(frame, y)
+    assert not asked
+    first = model.feature_importances_
+    assert len(asked) == 1
+    assert model.feature_importances_ is first
+    assert len(asked) == 1
+
+
+def test_files_and_pickles_hold_them_in_place_of_training_rows(tmp_path):
+    pytest.importorskip("safetensors")
+    frame, _, y = mixed_table(100)
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(frame, y)
+    pickled = pickle.loads(pickle.dumps(model))
+    model.save(tmp_path / "model.rfr")
+    for other in (pickled, load(tmp_path / "model.rfr")):
+        assert other._fitted.shuffled is None
+        np.testing.assert_array_equal(other.feature_importances_, model.feature_importances_)
 
 
 def test_a_model_that_predicts_a_constant_has_no_shares():

@@ -55,7 +55,6 @@ def test_a_fit_fills_its_bar_once(monkeypatch):
         "random features",
         "kernel members",
         "weights",
-        "importances",
         "fitted",
     ]
     assert lines[-1].endswith("\n")

@@ -48,8 +48,8 @@ STACKING_RUNS = 20
 STACKING_GAIN = 1e-9
 
 # The share of the time that is left in which rows outside the sample are predicted; the rest is for
-# the importances of columns.
-PREDICTING_SHARE = 0.5
+# intervals.
+PREDICTING_SHARE = 0.8
 
 
 @dataclass(frozen=True)

@@ -260,14 +260,16 @@ def fit_families(
     trees: TreesFit | None = None
     if plan.trees:
         growing = growing if plan.samplers or bumps else run
-        grow = partial(fit_trees, sample, constants, loss, plan.n_layers, rng, growing)
+        grow = partial(fit_trees, sample, constants, loss, plan.n_layers, rng, growing, linear.loss)
         trees = kept_or_fitted(TREES, grow, rng, run)
+    lowest = linear.loss if trees is None else min(linear.loss, trees.records[-1].loss)
     by_sampler: list[list[Boosted]] = []
     for k, (first, sampler) in enumerate(zip(plan.first_samplers, plan.samplers, strict=True)):
         if perf_counter() < boosting.deadline and not has_ended(run):
             settings = boosting_settings(sample, plan, first, sampler)
-            boost = partial(boost_members, sample, start, loss, settings, rng, boosting)
+            boost = partial(boost_members, sample, start, loss, settings, rng, boosting, lowest)
             by_sampler.append(kept_or_fitted(boosted_phase(k), boost, rng, run))
+            lowest = min(lowest, *(own.loss for own in by_sampler[-1]))
     kernel: KernelFit | None = None
     if bumps and perf_counter() < run.deadline and not has_ended(run):
         unlearned = (np.ones(bags.x.shape[1] - 1),) * len(bags.groups)

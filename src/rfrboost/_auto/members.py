@@ -46,6 +46,9 @@ IMPROVEMENT = 1e-3
 # out which ones.
 FEWEST_LAYERS = 6
 
+# A family is given up if its held-out loss will stay this share above that of another family.
+BEHIND = 0.5
+
 # How good out-of-fold predictions (rows of ``Bags.held_out``, d) are, the higher the better.
 HeldOutScore = Callable[[Array], float]
 
@@ -167,6 +170,18 @@ class HeldOutCurve:
         self.stalled = self.stopping.stalled(number)
         return better
 
+    def far_behind(self, rival: float, layers_left: int) -> bool:
+        """Whether the loss will stay more than ``BEHIND`` above that of a rival.
+
+        It is taken to fall on as fast as over the last layers; in truth each layer gains less than
+        those before. Where a score decides, losses do not.
+        """
+        losses = [record.loss for record in self.records]
+        if self.score is not None or len(losses) < FEWEST_LAYERS:
+            return False
+        gain = max(losses[-1 - PATIENCE] - losses[-1], 0.0) / PATIENCE
+        return losses[-1] - gain * layers_left > rival + BEHIND * abs(rival)
+
 
 @dataclass(eq=False)
 class Candidate:
@@ -194,9 +209,11 @@ class Candidate:
         """The held-out loss after the last layer."""
         return self.curve.records[-1].loss
 
-    def may_improve(self, enough: float) -> bool:
+    def may_improve(self, enough: float, rival: float, layers_left: int) -> bool:
         """Whether another layer may still help; a loss of ``enough`` needs no improvement."""
-        return not self.curve.stalled and self.curve.stopping.best_loss > enough
+        if self.curve.stalled or self.curve.far_behind(rival, layers_left):
+            return False
+        return self.curve.stopping.best_loss > enough
 
     def kept(self) -> Boosted:
         """The best number of layers."""
@@ -252,11 +269,13 @@ def boost_members(
     settings: Settings,
     rng: Generator,
     run: Run,
+    rival: float = np.inf,
 ) -> list[Boosted]:
     """Boost from predictions ``start`` (n, members, d), under all penalties side by side.
 
-    Layers are added under each penalty until its held-out loss has stalled (:class:`Stopping`) or
-    is low enough, until ``run.watch`` says so, or until time is up: a layer that takes as long as
+    Layers are added under each penalty until its held-out loss has stalled (:class:`Stopping`), is
+    low enough or far behind the lowest, that of other families (``rival``) or of another penalty,
+    until ``run.watch`` says so, or until time is up: a layer that takes as long as
     the last must end before the deadline. Returns a :class:`Boosted` for each penalty that lowered
     the held-out loss by more than ``IMPROVEMENT`` (or raised ``run.score``, where there is one),
     best first; if none did, one without layers.
@@ -274,7 +293,7 @@ def boost_members(
     leader = everyone[0]
     enough = loss.enough * constant_loss(bags, loss)
 
-    for _ in range(settings.n_layers):
+    for left in reversed(range(settings.n_layers)):
         began = perf_counter()
         try:
             layers = next_layers(bags, candidates, leader, loss, groups, run)
@@ -287,7 +306,8 @@ def boost_members(
         leading = min(candidates, key=Candidate.last_loss).curve.records[-1]
         if run.watch is not None and not run.watch.layer(leading):
             break
-        candidates = [candidate for candidate in candidates if candidate.may_improve(enough)]
+        rival = min(rival, *(own.curve.stopping.best_loss for own in everyone))
+        candidates = [own for own in candidates if own.may_improve(enough, rival, left)]
         if not candidates or perf_counter() + seconds >= run.deadline:
             break
         leader = min(candidates, key=Candidate.last_loss)

@@ -101,11 +101,18 @@ class Growth:
 
 
 def fit_trees(
-    bags: Bags, start: Array, loss: Loss, n_layers: int, rng: Generator, run: Run
+    bags: Bags,
+    start: Array,
+    loss: Loss,
+    n_layers: int,
+    rng: Generator,
+    run: Run,
+    rival: float = np.inf,
 ) -> TreesFit | None:
     """Grow trees for all members from predictions ``start`` (members, d), layer by layer.
 
-    None if no layer lowers the held-out loss before the deadline.
+    Layers end as those of boosted families do, also where their held-out loss is far behind that of
+    another family, the ``rival``. None if no layer lowers it before the deadline.
     """
     X = np.clip(bags.x[:, :-1], -LARGEST_INPUT, LARGEST_INPUT).astype(np.float32)
     grid = grid_of(X, bags.w)
@@ -118,7 +125,7 @@ def fit_trees(
     curve = HeldOutCurve(bags, raw, loss, run.score)
     enough = loss.enough * curve.stopping.best_loss
     penalty = LEAF_PENALTY * average_curvature(bags, members[0].raw, loss)
-    for _ in range(n_layers):
+    for left in reversed(range(n_layers)):
         began = perf_counter()
         try:
             list(run.team(lambda own: grow_layer(bags, X, grid, own, loss, penalty, run), members))
@@ -129,8 +136,9 @@ def fit_trees(
         record = curve.records[-1]
         if run.watch is not None and not run.watch.layer(record):
             break
-        now = perf_counter()
-        if curve.stalled or record.loss <= enough or 2 * now - began >= run.deadline:
+        if curve.stalled or record.loss <= enough or curve.far_behind(rival, left):
+            break
+        if 2 * perf_counter() - began >= run.deadline:
             break
     layers = curve.stopping.best_layers
     if layers == 0:

@@ -10,6 +10,7 @@ raw predictions mean to the user. That of several labels per row is derived from
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from rfrboost._auto.conformal import Calibration, HeldOut, calibrate
 from rfrboost._auto.fit import AutoFit
+from rfrboost._auto.importances import ShuffledRows
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Network
 from rfrboost._numerics.arrays import frozen
@@ -406,9 +408,9 @@ class Fitted:
     """A fitted model, and what its fit found out about it.
 
     ``history`` has a record per layer. The others exist for the ensemble only: held-out scores
-    for intervals and sets, shares of the columns, out-of-fold predictions and their score; for a
-    model that was trained on in PyTorch, the held-out loss of every epoch; and for a compressed one
-    the record of its compression.
+    for intervals and sets, shares of the columns or rows to compute them from, out-of-fold
+    predictions and their score; for a model that was trained on in PyTorch, the held-out loss of
+    every epoch; and for a compressed one the record of its compression.
     """
 
     network: Network
@@ -418,11 +420,23 @@ class Fitted:
     history: list[dict[str, float]]
     seed: int
     calibration: Calibration | None = None
-    importances: Array | None = None
+    shares: Array | None = None
+    shuffled: ShuffledRows | None = None
     oof_prediction: Array | None = None
     oof_score: float | None = None
     fine_tuning: list[float] | None = None
     compression: Compression | None = None
+
+    @cached_property
+    def importances(self) -> Array | None:
+        """The shares of the columns, if they are known or can be computed."""
+        if self.shuffled is None:
+            return self.shares
+        return self.shuffled.shares(self.network, self.loss.predict, self.inputs.n_columns)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: the shares of the columns in place of rows to compute them from."""
+        return {**vars(self), "shares": self.importances, "shuffled": None}
 
     @property
     def width(self) -> int:

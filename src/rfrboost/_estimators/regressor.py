@@ -224,7 +224,7 @@ class RFRBoostRegressor(NetworkRegressor):
         ``pandas.DataFrame(model.column_report_)`` is a table of them.
     feature_importances_ : ndarray of shape (n_features_in,)
         Ensemble: each column's share in what shuffling the columns changes in the predictions, at
-        training rows (:func:`rfrboost.inspection.importances`).
+        training rows (:func:`rfrboost.inspection.importances`). Computed when first asked for.
     compression_ : Compression
         Of a model that ``compress`` returned: what it keeps (``features`` of ``features_before``),
         and by which share its error is larger (``cost``; ``error``, ``error_before``, ``metric``).

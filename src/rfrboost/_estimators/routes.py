@@ -19,14 +19,14 @@ from numpy.random import default_rng
 from sklearn.utils import check_random_state
 
 from rfrboost._auto.fit import Score, fit_auto, part_of_time, phases
-from rfrboost._auto.importances import importances
+from rfrboost._auto.importances import shuffled_rows
 from rfrboost._blocks.open import least_weight, open_blocks
 from rfrboost._blocks.reader import BlockArrays, ClassBlockArrays
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._blocks.sample import BlockSample
 from rfrboost._blocks.table import Part, encoded_table
 from rfrboost._estimators.fitted import Fitted, fitted_ensemble
-from rfrboost._estimators.options.progress import IMPORTANCES, READING
+from rfrboost._estimators.options.progress import READING
 from rfrboost._estimators.outside import (
     problem_of_chunks,
     problem_of_table,
@@ -50,7 +50,6 @@ from rfrboost._estimators.problem import (
 )
 from rfrboost._model.history import LayerRecord
 from rfrboost._numerics.arrays import spacing
-from rfrboost._numerics.threads import OutOfTimeError
 from rfrboost._paper.boost import boost
 from rfrboost._rows.chunks import Chunks
 from rfrboost._rows.spill import Spill
@@ -219,12 +218,14 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         plan = replace(plan, score=score_of_rows(parameters.scoring, problem, arrays))
     snapshot = None if parameters.snapshot is None else snapshot_of(request, arrays, seed)
     if request.progress is not None:
-        request.progress.plan({READING: 0.02, **phases(plan), IMPORTANCES: 0.15})
+        request.progress.plan({READING: 0.02, **phases(plan)})
+    # Before the fit, which changes the table that X is part of.
+    sources = problem.inputs.sources(arrays.X.shape[1])
     some = slice(None)
     if len(arrays.y) > request.sizes.sampled_rows:
         some = slice(None, None, spacing(len(arrays.y), request.sizes.sampled_rows))
-    # A copy, because the fit changes the table that X is part of.
-    seen = arrays.X[some] if arrays.table is None else np.array(arrays.X[some])
+    weights = None if arrays.w is None else arrays.w[some]
+    shuffled = shuffled_rows(arrays.X[some], weights, sources, plan.strata)
     fit = fit_auto(
         with_ones(arrays.X) if arrays.table is None else arrays.table,
         arrays.y,
@@ -253,13 +254,9 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
     if plan.score is not None and fit.out_of_fold is not None:
         known = np.flatnonzero(np.isfinite(fit.out_of_fold).all(axis=1))
         fitted = replace(fitted, oof_score=plan.score(fit.out_of_fold[known], known))
-    if request.progress is not None:
-        request.progress.begin(IMPORTANCES)
-    weights = None if arrays.w is None else arrays.w[some]
-    fitted = with_importances(fitted, seen, weights, plan.strata, request.deadline)
     if snapshot is not None:
         snapshot.remove()
-    return fitted
+    return replace(fitted, network=fitted.network.ready(), shuffled=shuffled)
 
 
 def with_ones(X: Array) -> Array:
@@ -267,19 +264,6 @@ def with_ones(X: Array) -> Array:
     x = np.ones((len(X), X.shape[1] + 1))
     x[:, :-1] = X
     return x
-
-
-def with_importances(
-    fitted: Fitted, X: Array, w: Array | None, strata: bool, deadline: float
-) -> Fitted:
-    """The model with the shares of its columns at rows X, if there is time for them."""
-    sources = fitted.inputs.sources(X.shape[1])
-    try:
-        shares = importances(fitted.network, fitted.loss.predict, X, w, sources, strata, deadline)
-    except OutOfTimeError:
-        return fitted
-    unused = fitted.inputs.n_columns - len(shares)
-    return replace(fitted, importances=np.pad(shares, (0, unused)))
 
 
 # Parameters that do not change the model; callbacks may, and are taken to be the same.

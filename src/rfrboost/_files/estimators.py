@@ -320,7 +320,7 @@ def read_model(state: State, task: str, automatic: bool) -> Fitted:
         history=values["history"],
         seed=values["seed"],
         calibration=values["calibration"],
-        importances=values["feature_importances"],
+        shares=values["feature_importances"],
         compression=read_compression(values["compression"]),
     )
     if not model_fits(fitted, automatic):

@@ -296,20 +296,15 @@ def in_single(x: Array) -> Array:
 def of_grown(tree: Any, values: Array) -> Forest:
     """A tree of scikit-learn's (its attribute ``tree_``) as a forest of one member and one tree.
 
-    Its splits come first, parents before children, then its leaves. ``values`` (nodes, d) are
-    those of all nodes; only those of leaves are kept.
+    Its splits come first, then its leaves, each in scikit-learn's order, in which parents are
+    before children. ``values`` (nodes, d) are those of all nodes; only those of leaves are kept.
     """
-    order = [np.zeros(1, np.intp)]
     left, right = tree.children_left, tree.children_right
-    while len(order[-1]):
-        parents = order[-1][left[order[-1]] >= 0]
-        order.append(np.stack([left[parents], right[parents]], axis=1).ravel())
-    nodes = np.concatenate(order)
-    is_leaf = left[nodes] < 0
-    splits = nodes[~is_leaf]
-    leaves = nodes[is_leaf]
-    number = np.empty(len(nodes), np.intp)
-    number[np.concatenate([splits, leaves])] = np.arange(len(nodes))
+    is_leaf = left < 0
+    splits = np.flatnonzero(~is_leaf)
+    leaves = np.flatnonzero(is_leaf)
+    number = np.empty(len(left), np.intp)
+    number[np.concatenate([splits, leaves])] = np.arange(len(left))
     children = np.stack([number[left[splits]], number[right[splits]]], axis=1)
     return Forest(
         whole(tree.feature[splits]),

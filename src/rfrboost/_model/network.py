@@ -285,6 +285,11 @@ class Network:
         D = len(self.heads[-1].W)
         return self.collapsed(np.eye(D + 1, D))
 
+    def ready(self) -> "Network":
+        """This network, with its form of prediction made: the first row needs not wait for it."""
+        _ = self.prediction
+        return self
+
     def collapsed(self, matrix: Array) -> Collapsed | None:
         """(Φ_T, 1)·matrix as one sum over features of x; None unless Φ₀ and all layers allow it."""
         of_x_alone = all(layer.features.from_phi is None for layer in self.layers)

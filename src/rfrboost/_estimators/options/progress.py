@@ -28,7 +28,6 @@ HALF_WAY = 8
 
 READING = "reading the table"
 LAYERS = "layers"
-IMPORTANCES = "importances"
 
 
 class Progress:

@@ -282,3 +282,10 @@ def test_a_diagonal_step_refuses_features_of_another_width():
     )
     with pytest.raises(ValueError, match="step_matrix='dense'"):
         model.fit(*regression())
+
+
+def test_a_row_far_away_does_not_make_close_rows_equal():
+    near = default_rng(0).standard_normal((40, 3))
+    far = np.vstack([near, [[1e4, 0.0, 0.0]]])
+    expected = np.square(near[:, None] - near[None]).sum(axis=2)
+    np.testing.assert_allclose(drawn_distances(far, far)[:40, :40], expected, rtol=1e-4, atol=1e-4)

@@ -55,7 +55,7 @@ SPREAD_ROWS = 2000
 SPARSE_CANDIDATES = 16
 
 # Pairs closer than this in a sparse neuron's columns, in units of the mean distance, are equal.
-EQUAL = 1e-6
+EQUAL_IN_COLUMNS = 1e-6
 
 
 @runtime_checkable
@@ -272,7 +272,7 @@ def chosen_pairs(change: Array, distance: Array, rng: Generator) -> Indices:
 
     ``change`` and ``distance`` are ‖Δy‖ and ‖Δz‖, both (neurons, pairs).
     """
-    apart = distance > EQUAL * (distance.mean() or 1.0)
+    apart = distance > EQUAL_IN_COLUMNS * (distance.mean() or 1.0)
     density = np.where(apart, change / np.where(apart, distance, 1.0), 0.0)
     flat = ~density.any(axis=1)
     density[flat] = apart[flat]

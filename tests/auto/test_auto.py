@@ -236,7 +236,7 @@ def slopes(model, X, step):
 def test_the_input_gradient_is_the_slope_of_the_prediction(name):
     X, y = data_for(name, n=80)
     fresh = data_for(name, n=25, seed=1)[0]
-    model = clone(KINDS[name]).set_params(features="swim", l2_step=1e-9).fit(X, y)
+    model = clone(KINDS[name]).set_params(features="swim", l2_step=1e-9, n_bags=5).fit(X, y)
     # A step that is large beside the rounding of predictions, within 1.5e-6 of their spread.
     expected = slopes(model, fresh, 1e-3)
     atol = 5e-3 * np.abs(expected).max()
@@ -340,7 +340,7 @@ def test_little_time_is_enough_for_a_usable_model(name, n):
     X, y = data_for(name, n)
     # Processor time, which other work on the machine does not lengthen.
     clock = process_time()
-    model = clone(MODELS[name]).set_params(max_seconds=1e-6).fit(X, y)
+    model = clone(MODELS[name]).set_params(max_seconds=1e-6, n_bags=5).fit(X, y)
     assert process_time() - clock < 5.0
     assert len(model.history_) <= 1
     assert len(model.network_.layers) <= 1

@@ -32,7 +32,7 @@ Recombined = Callable[[Indices], Array]
 LEAST_PREDICTED = 8192
 FEWEST_ROWS = 4
 MOST_ROWS = 1024
-# Rows and those that they take columns from are drawn in turn, in so many parts.
+# Rows and those that they take columns from are drawn in turn, in this number of parts.
 PARTS = 8
 # Rows that are predicted at a time, and numbers in them.
 BATCH_ROWS = 4096

@@ -231,7 +231,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         Of ``predict`` for regression (of the logarithm of the mean with the Poisson loss), of
         ``decision_function`` for classification. Averages of its squares tell which columns the
-        model uses; multiply by the columns' standard deviations to compare them.
+        model uses; multiply by the columns' standard deviations to compare them. A prediction that
+        an automatic fit limits to the range of the training targets has the slope that it would
+        have without the limit.
 
         Parameters
         ----------

@@ -64,7 +64,11 @@ def residual_moments(chunk: Chunk, features: LayerFeatures, head: Head, loss: Lo
 
 def functional_gradient_norm(moments: Moments, W: Array) -> float:
     """‖W∇l‖ in L₂(μ̂), from Σw·rrᵀ."""
-    return float(np.sqrt(max(np.sum((W.T @ W) * moments.rr), 0.0) / moments.weight))
+    # In units of a power of two near the largest entry: squares of W may be beyond all floats.
+    exponent = int(np.frexp(np.abs(W).max(initial=0.0))[1])
+    V = np.ldexp(W, -exponent)
+    norm = np.sqrt(max(np.sum((V.T @ V) * moments.rr), 0.0) / moments.weight)
+    return float(np.ldexp(norm, exponent))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,18 @@
 """Kernel members: ridge regression on bumps, in the metric that boosted members have learned.
 
-If every training row is the centre of a bump the fit has a dual form, (K + s·diag(1/w))a = y with
-the n × n matrix K of bumps between rows (:class:`DualRidge`). Of more than ``Sizes.most_centres``
-rows, bumps around a sample are features like any others (Nyström, :class:`PrimalRidge`); rows are
-cut into leaves instead where possible (:mod:`rfrboost._auto.local_kernels`). The mixture of
-distances, the reach of bumps and the penalty are chosen on a sample by the error on held-out rows.
+A bump is a mixture of exp(−distance/reach) of two distances, Euclidean and absolute
+(:mod:`rfrboost._model.bumps`); ``mix`` is the share of the absolute one. If every training row is
+the centre of a bump the fit has a dual form, (K + s·diag(1/w))a = y with the n × n matrix K of
+bumps between rows (:class:`DualRidge`). With more than ``Sizes.most_centres`` rows,
+:mod:`rfrboost._auto.local_kernels` cuts them into leaves and fits each leaf by this module. If
+smaller leaves would have too few held-out rows, a leaf has more rows than that: then a sample of
+them are centres, whose bumps are features like any others (Nyström, :class:`PrimalRidge`). Mix,
+reach and penalty are chosen on a sample by the error on held-out rows.
 
-Kernel members minimise squared error whatever the loss is. Predictions are (n, d), coefficients C
-are (centres, d).
+Kernel members minimise squared error, with class indicators as targets in classification. A loss
+for which that is not the best raw prediction up to scale and shift (``Loss.least_squares`` is
+false), such as the pinball loss, has no kernel members. Predictions are (n, d), coefficients C are
+(centres, d).
 """
 
 from abc import ABC, abstractmethod
@@ -27,33 +32,40 @@ from rfrboost._numerics.least_squares import solve, solve_kernel
 from rfrboost._numerics.threads import OutOfTimeError, Team, check_clock
 from rfrboost._typing import Array, Indices
 
-# Rows of the sample on which settings are compared: each setting costs a factorisation of a matrix
-# of this size.
+# The most rows of each of two samples, one to fit and one to hold out, on which settings are
+# compared. Every setting costs the factorisation of an 800 × 800 matrix, and there are up to 18.
 SAMPLE_ROWS = 800
 
-# Pairs of rows whose median distance is the unit of distance.
+# Number of pairs of rows whose median distance is the unit of distance: enough to know the rank of
+# that median to within two per cent.
 PAIRS = 1000
 
-# Reaches of bumps that are compared, in units of the median distance.
+# Reaches of bumps that are compared, in units of the median distance: over that distance the bumps
+# fall to 37 or to 78 per cent.
 REACHES = (1.0, 4.0)
 
-# Penalties that are compared, per row. Values of the kernel are of size one.
+# Penalties that are compared, per row of the sample. Values of the kernel are between 0 and 1, so
+# that the same powers of ten suit all tables; refined_penalty tries smaller and larger ones.
 PENALTIES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 # The smallest penalty, per row. With less, K + sI is singular in single precision.
 SMALLEST_PENALTY = 1e-9
 
-# Rows times centres times columns whose distances are computed between two looks at the clock:
-# about half a second on one thread.
+# The most rows times centres times columns for which distances are computed before the deadline is
+# checked again: about half a second on one thread.
 STRIP_ENTRIES = 2**30
 
-# Added to the diagonal of normal equations, in units of its mean: the size of rounding errors.
+# Added to the diagonal of normal equations, as a share of its mean: somewhat more than the rounding
+# error of a sum over 2,500 centres in double precision, 2500·2⁻⁵².
 DIAGONAL_FLOOR = 1e-12
 
 
 @dataclass(frozen=True)
 class KernelLayer:
-    """Bumps, or sums of bumps leaf by leaf, that the members of a group move along: F·C + c."""
+    """The predictions F·C + c of a group's members, d columns for each of them.
+
+    ``features`` are bumps, or sums of bumps leaf by leaf.
+    """
 
     group: tuple[int, ...]
     features: FeatureMap
@@ -63,7 +75,7 @@ class KernelLayer:
 
 @dataclass(frozen=True)
 class KernelFit:
-    """The layers of all groups, and the members' predictions for held-out rows (n, d)."""
+    """A layer for each group, and out-of-fold predictions (rows of ``Bags.held_out``, d)."""
 
     layers: tuple[KernelLayer, ...]
     out_of_fold: Array
@@ -71,7 +83,10 @@ class KernelFit:
 
 @dataclass(frozen=True)
 class Choice:
-    """The mixture of distances and the reach of bumps, and a penalty on a sum over rows."""
+    """The settings of all members: share of the absolute distance, reach, and the penalty s.
+
+    s is added to a sum of squared errors over rows, not to their mean.
+    """
 
     mix: float
     reach: float
@@ -143,9 +158,9 @@ def every_row_a_centre(bags: Bags) -> bool:
 
 
 def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Generator) -> Bumps:
-    """Bumps around rows that the group is fitted on, in its metric L; not yet their final shape.
+    """Bumps around rows that the group is fitted on, in its metric L; mix and reach are set later.
 
-    ``spans`` are the distances between the two values of columns that have two, else 0.
+    ``spans`` (D,) are the distances between the two values of columns that have two, else 0.
     """
     X = bags.x[:, :-1]
     seen = bags.seen[group]
@@ -157,7 +172,11 @@ def bumps_in(bags: Bags, group: tuple[int, ...], L: Array, spans: Array, rng: Ge
 
 
 def choose(bags: Bags, member: int, shape: Bumps, rng: Generator, run: Run) -> Choice:
-    """The best setting on a sample: first reach and penalty, then the mixture with its penalty."""
+    """The best setting on a sample of the rows that ``member`` is fitted on and holds out.
+
+    First reach and penalty are chosen with both distances in equal shares; then each distance alone
+    is tried, under that penalty and its two neighbours.
+    """
     fitted, held = bags.split(member)
     train = sampled(fitted, bags.w, SAMPLE_ROWS, rng)
     test = sampled(held, bags.w, SAMPLE_ROWS, rng)
@@ -218,7 +237,7 @@ class Trial:
 
 
 def both_distances(shape: Bumps, A: Array, B: Array, deadline: float) -> tuple[Array, Array]:
-    """The Euclidean and the absolute distances between rows, with looks at the clock."""
+    """The Euclidean and the absolute distances between rows; raises if the deadline passes."""
     rows = rows_of_strip(B, len(A))
     parts = []
     for begin in range(0, len(A), rows):
@@ -229,15 +248,14 @@ def both_distances(shape: Bumps, A: Array, B: Array, deadline: float) -> tuple[A
 
 
 def rows_of_strip(centres: Array, most: int) -> int:
-    """Rows whose distances to all centres (m, D) are computed between two looks at the clock."""
+    """Rows whose distances to all centres (m, D) are computed before the deadline is checked."""
     return int(np.clip(STRIP_ENTRIES // max(centres.size, 1), 1, most))
 
 
 def refined_penalty(bags: Bags, member: int, problem: "Ridge", penalty: float, run: Run) -> float:
-    """Divide the penalty by ten, or else multiply it, while one member's held-out error falls.
+    """Divide the penalty by ten while one member's held-out error falls, or else multiply it.
 
-    The sample on which the penalty was chosen is smaller than the data, and has fewer of the copies
-    of a row.
+    The penalty was chosen on a sample, which has fewer rows than the data, and fewer duplicates.
     """
     lowest = SMALLEST_PENALTY * len(bags.y)
 
@@ -311,7 +329,10 @@ class DualRidge(Ridge):
 
 
 class PrimalRidge(Ridge):
-    """Few centres and many rows: (KᵀWK + s·M)C = KᵀWy, M the bumps among the centres."""
+    """Few centres and many rows: (KᵀWK + s·M)C = KᵀWy.
+
+    K (n, centres) are the bumps at all rows, M those at the centres, W = diag(w).
+    """
 
     def __init__(
         self,
@@ -373,9 +394,10 @@ class PrimalRidge(Ridge):
 
 
 def dual_coefficients(K: Array, rows: Indices, y: Array, w: Array, penalty: float) -> Array:
-    """The a that minimises Σ w_i(y_i − (Ka)_i)² + s·aᵀKa over some rows, in rising order.
+    """The a that minimises Σ w_i(y_i − (Ka)_i)² + s·aᵀKa over ``rows``, in rising order.
 
-    It solves (K + s·diag(1/w))a = y, here scaled by √w on both sides to stay symmetric.
+    K and w are those of all rows, y those of ``rows`` only. It solves (K + s·diag(1/w))a = y, here
+    scaled by √w on both sides to stay symmetric.
     """
     runs = runs_of(rows)
     if (w == 1).all():
@@ -396,9 +418,9 @@ def runs_of(rows: Indices) -> list[slice]:
 def bumps_among(
     bumps: Bumps, X: Array, team: Team, strip_rows: int, deadline: float = np.inf
 ) -> Array:
-    """The symmetric matrix of bumps between rows X, at most ``strip_rows`` rows at a time.
+    """The symmetric matrix (n, n) of bumps between rows X (n, D).
 
-    Each strip is computed up to the diagonal and mirrored.
+    It is computed in strips of at most ``strip_rows`` rows, up to the diagonal, and mirrored.
     """
     K = np.empty((len(X), len(X)), np.float32)
     strip_rows = rows_of_strip(X, strip_rows)

@@ -10,7 +10,8 @@ the passes as far as memory allows.
 The first layer of all is linear, without random features (:func:`linear_layers`): ridge regression
 on the columns of x or, with fewer rows than columns, its dual form, which has the same solution.
 
-How many layers there are is decided in :mod:`rfrboost._auto.members`.
+How many layers there are is decided in :mod:`rfrboost._auto.members`. A single network
+(``n_layers`` a number) is not fitted here but by :mod:`rfrboost._paper.boost`.
 """
 
 from collections.abc import Iterator
@@ -37,28 +38,24 @@ from rfrboost._paper.line_search import minimize_convex, newton_step
 from rfrboost._rows.chunks import FeatureCache
 from rfrboost._typing import Array, Indices
 
-# Batches whose moments are computed before they are added up, so that the memory for them does not
-# grow with the number of rows: each is a p × p matrix, 2 MB for 512 features in double precision.
+# Batches whose moments are computed before they are added up: work for eight threads. Each is a
+# p × p matrix, 2 MB for 512 features; their memory must not grow with the number of rows.
 BATCHES_AT_ONCE = 8
-
-# The time of both passes and of the equations between them, in units of the first pass's.
+# The time of a layer, both passes and the equations between them, as a multiple of the first pass's
+# time. From a part of the first pass it tells whether the layer will end before the deadline.
 BOTH_PASSES = 1.6
-
-# The fewest rows that features are drawn from, for each feature, and the fewest rows at which input
-# gradients are taken, where many columns would make more of them too slow.
+# With many columns, features are drawn from fewer rows and input gradients taken at fewer rows, to
+# save time. Even then there are this many rows for each feature (one pair), and this many probes.
 FEWEST_DRAWN = 2
 FEWEST_PROBES = 32
-
 # Number of layers that are drawn by Settings.first. While these are fitted, little is known of
 # which inputs matter.
 FIRST_LAYERS = 3
-
-# Predictions of linear members that are computed at a time, under as many penalties as that allows
-# (64 MB): one product of many columns is faster than many of few.
+# Number of predictions of linear members that are computed at a time (64 MB), under as many
+# penalties as that allows: one product of many columns is faster than many of few.
 PREDICTIONS_AT_ONCE = 2**23
-
 # The largest step length α. One is the full step of the regression; where a loss has hardly any
-# curvature along the move, the best α may be many times that, or infinite.
+# curvature along the move, the best α may be infinite. The limit only has to be far above one.
 LONGEST_STEP = 64.0
 
 
@@ -84,7 +81,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class GroupLayer:
-    """A layer of the members of a group: they move by F·C + c, d columns for each member.
+    """A layer of a group: F·C + c is added to its members' predictions, d columns for each member.
 
     Unlike the C and c of the regression, these include α and η; ``step_length`` is the mean α.
     """
@@ -99,12 +96,12 @@ class GroupLayer:
 class GroupFeatures:
     """The rows of a group in batches, and the features of the present layer on them.
 
-    Batches are summed up fold by fold; each batch carries the index of its sum, None for held-out
-    rows that belong to no sum. A group of several members has a sum for each fold. A member that
-    draws alone has one sum only, of all rows it is fitted on, and the rows it holds out come last;
-    rows that it neither fits nor holds out are left out. ``parts`` are, for each member of the
-    group, the sums of the rows it is fitted on. Batches are computed by a ``team`` of threads but
-    added up in their order, so that the number of threads changes no bit.
+    A group of several members has a sum of moments for each fold. A member that draws alone has one
+    sum only, of all rows it is fitted on; the rows it holds out come last, and rows that it neither
+    fits nor holds out are left out. ``batches`` are pairs of the index of a sum (None for rows in
+    no sum) and a slice of the rows. ``parts`` are, for each member of the group, the indices of the
+    sums it is fitted on. A ``team`` of threads computes batches, which are added up in their order,
+    so that the number of threads changes no bit. ``deadline`` is a reading of ``perf_counter``.
     """
 
     def __init__(
@@ -133,7 +130,7 @@ class GroupFeatures:
         self.cache = FeatureCache(bags.sizes.cached_bytes)
 
     def first_pass(self, features: FeatureMap, R: Array, w: Array) -> list[Moments]:
-        """Compute the features, and their moments with R (n, columns): one sum for each fold.
+        """Compute the features, and the sums of their moments with R (n, columns) and weights w.
 
         Raises ``OutOfTimeError`` as soon as both passes cannot end before the deadline.
         """
@@ -163,7 +160,7 @@ class GroupFeatures:
         return [sums[index] for index in range(self.n_sums)]
 
     def second_pass(self, features: FeatureMap, C: Array) -> Array:
-        """F·C (n, columns) in the order of the bags, for held-out rows too; 0 for rows left out."""
+        """F·C (n, columns), without c, for rows in the order of the bags; 0 for rows left out."""
         moves = np.empty((len(self.x), C.shape[1]), order="F")
         C = C.astype(features.dtype)
 
@@ -183,12 +180,13 @@ class GroupFeatures:
 
 
 class GroupDraws:
-    """Draws the features of one group, in the distance metric that its own layers suggest.
+    """Draws the features of one group, in a distance metric learned from the group's own layers.
 
-    ``L`` is that metric: (D, D), or its diagonal (D,) for more than ``DENSE_COLUMNS`` columns. It
-    is learned from ``gradients`` (probes, D, d): the summed input gradients of the layers so far,
-    each under the penalty that led at the time, averaged over members, at ``probes``. These are
-    rows drawn with replacement.
+    ``L`` is that metric: distances are ‖(x − x')L‖. It is (D, D), or its diagonal (D,) for more
+    than ``DENSE_COLUMNS`` columns, and learned from ``gradients`` (probes, D, d): the input
+    gradients, averaged over members, of all layers so far, summed. Of each layer it is the one
+    under the penalty with the lowest loss at the time. ``probes`` (probes, D + 1) are rows drawn
+    with replacement, in proportion to weight.
     """
 
     def __init__(
@@ -237,7 +235,7 @@ class GroupDraws:
         """Whether input gradients and factorisations are in single precision, as the features are.
 
         Single-precision rounding depends on the order of the rows and can change which row pairs
-        the sampler draws, so only large fits, where it pays, accept that.
+        the sampler draws, so only fits large enough to save time by it accept that.
         """
         worthwhile = len(self.rows.x) * features.width >= self.single_precision_entries
         return bool(worthwhile and features.dtype == np.float32)
@@ -305,9 +303,9 @@ def fit_group_layer(
 
 
 def bagged_dtype(l2: float, n_features: int, bound: float) -> type[np.floating]:
-    """As :func:`rfrboost._numerics.precision.gram_dtype`, for layers judged by held-out rows.
+    """As :func:`~rfrboost._numerics.precision.gram_dtype`, with 1 in place of its factor SAFETY.
 
-    There SAFETY may be 1: what one layer gets slightly wrong is in the residuals of the next.
+    The next layer is fitted to residuals that contain a layer's rounding errors, and corrects them.
     """
     safe = np.isfinite(bound) and l2 >= UNIT_ROUNDOFF * n_features * bound**2
     return np.float32 if safe else np.float64
@@ -324,7 +322,7 @@ def linear_layers(
     """For each penalty: the layer of linear members, and predictions moved by it with a full step.
 
     The members are fitted to the negative gradients of predictions ``start`` (n, members, d). Under
-    a time limit there may be fewer penalties, and fewer rows that coefficients are fitted on.
+    a time limit :func:`~rfrboost._auto.linear.affordable` may leave out penalties and rows.
     """
     D = bags.x.shape[1] - 1
     every = 1
@@ -384,9 +382,10 @@ def column_solver(bags: Bags, R: Array, team: Team) -> LinearSolver:
 
 
 def residuals(bags: Bags, raw: Array, group: tuple[int, ...], loss: Loss) -> Array:
-    """Negative gradients (n, d) that features are drawn for.
+    """Negative gradients (n, d), at predictions ``raw`` (n, members, d), to draw features for.
 
-    They are taken at its own predictions for a lone member, at out-of-fold predictions for a group.
+    A lone member's are at its own predictions. A group's are at out-of-fold predictions; for rows
+    that no member holds out, at the mean of all members.
     """
     if len(group) == 1:
         return -loss.gradient(raw[:, group[0]], bags.y)
@@ -416,10 +415,10 @@ def solve_members(
 ) -> tuple[Array, Array]:
     """The ridge regressions of all members, each by the sums of the folds it is fitted on.
 
-    ``parts`` are the numbers of these sums for each member, and ``columns`` (penalties, members, d)
+    ``parts`` are the indices of these sums for each member, and ``columns`` (penalties, members, d)
     the columns of R that each of them is fitted to. Returns C (p, penalties·members·d) and c, with
-    columns in the same order. If there is one sum only it is that of a lone member, and is used
-    whole (and centred in place).
+    columns in the same order. If there is one sum only it is that of a lone member, and is centred
+    in place. ``single`` factorises in single precision.
     """
     C = np.empty((len(sums[0].f), columns.size))
     c = np.empty(columns.size)

@@ -13,7 +13,8 @@ penalty is decided by the loss on held-out rows.
 
 Predictions of all members are arrays (n, members, d). One layer is in
 :mod:`rfrboost._auto.layer`; this module decides how many there are, by the rule of early stopping
-(:class:`Stopping`, :class:`HeldOutCurve`) that tree members follow too.
+(:class:`Stopping`, :class:`HeldOutCurve`) that tree members follow too. Fits with a set number of
+layers do not use it: see :mod:`rfrboost._paper.boost`.
 """
 
 from collections.abc import Callable
@@ -37,16 +38,19 @@ from rfrboost._model.losses import Loss
 from rfrboost._numerics.threads import OutOfTimeError, Team
 from rfrboost._typing import Array
 
-# Layers without an improvement after which a fit stops. Held-out losses of single layers are noisy;
-# with fewer layers fits stop too early on small tables.
+# Number of layers without an improvement after which a fit stops. Held-out losses of single layers
+# are noisy; with fewer layers fits stop too early on small tables.
 PATIENCE = 4
-# The share of the best loss so far that a lower one must gain to count as an improvement.
+# A loss counts as an improvement if it is lower than the best so far by more than this share of it.
+# Smaller gains are not worth the time of another layer.
 IMPROVEMENT = 1e-3
-# Layers that are fitted before patience counts: where few inputs matter, the first layers only find
-# out which ones.
+# Number of layers that are fitted before early stopping begins: where few inputs matter, the first
+# layers only find out which ones. It has to be larger than PATIENCE.
 FEWEST_LAYERS = 6
 
-# A family is given up if its held-out loss will stay this share above that of another family.
+# A family, or one of its penalties, is given up if its held-out loss is expected to stay more than
+# this share above the lowest of all others. The half was compared with a quarter on ten tables, and
+# is the more careful of the two: see docs/automatic.md.
 BEHIND = 0.5
 
 # How good out-of-fold predictions (rows of ``Bags.held_out``, d) are, the higher the better.
@@ -54,13 +58,13 @@ HeldOutScore = Callable[[Array], float]
 
 
 class Snapshot(Protocol):
-    """Where finished families are kept, by the phase in which they were fitted."""
+    """Where finished families are kept, each under the name of the phase that fitted it."""
 
     def read(self, phase: str) -> tuple[Any, int] | None:
-        """A family, and how many streams its generator had spawned when it was finished."""
+        """The family of a phase and the ``streams`` written with it; None if it is not kept."""
 
     def write(self, phase: str, family: Any, streams: int) -> None:
-        """Keep a family."""
+        """Keep a family, and how many streams the fit's random generator has spawned by now."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +72,12 @@ class Run:
     """The threads that a fit uses, its time limit, the observer of its layers, and its snapshot.
 
     ``team`` is for work outside groups, ``across_groups`` for one task per group, ``within_group``
-    for the tasks of one group. A team must not be used from inside its own tasks, so that one of
-    the last two is plain ``map``. ``deadline`` is when all families have to be fitted, a reading of
-    ``time.perf_counter`` in seconds. ``watch``, unless it is None, gets the record of the best
-    penalty's layer after each round, and may end the layers. If ``score`` is None, only the loss
-    counts. ``snapshot``, unless it is None, keeps the families that are finished.
+    for the tasks of one group. A team must not be used from inside its own tasks: with several
+    groups ``within_group`` is plain ``map``, with one group ``across_groups`` is. ``deadline`` is
+    when all families have to be fitted, a reading of ``time.perf_counter`` in seconds. ``watch``,
+    unless it is None, gets the record of the best penalty's layer after each round; no more layers
+    are added once it returns false. If ``score`` is None, only the loss counts. ``snapshot``,
+    unless it is None, keeps the families that are finished.
     """
 
     team: Team
@@ -88,10 +93,10 @@ class Run:
 class Boosted:
     """The layers kept under one penalty, each a layer for every group.
 
-    ``out_of_fold`` are their predictions for held-out rows, ``loss`` is the mean loss of these and
-    ``score`` their score, if the fit has one. ``metrics`` are the distance metrics L (see
-    :class:`~rfrboost._auto.layer.GroupDraws`) in which each group drew the last of the layers; the
-    tuple is empty if nothing was drawn.
+    ``out_of_fold`` (rows of ``Bags.held_out``, d) are their predictions for held-out rows, ``loss``
+    is the mean loss of these and ``score`` their score, if the fit has one. ``metrics`` are the
+    distance metrics L (see :class:`~rfrboost._auto.layer.GroupDraws`), one for each group, in which
+    the last of the layers was drawn; the tuple is empty for linear members, which draw nothing.
     """
 
     layers: tuple[tuple[GroupLayer, ...], ...]
@@ -105,10 +110,10 @@ class Boosted:
 
 @dataclass
 class Stopping:
-    """The lowest held-out loss so far, and the number of layers that gave it.
+    """The best held-out loss so far, and the number of layers that gave it.
 
-    Where held-out rows have a score too, the higher score is better whatever the loss, and the loss
-    decides between equal scores.
+    Where held-out rows have a score too, a higher score is better whatever the loss, by however
+    little; the loss decides between equal scores.
     """
 
     best_loss: float = np.inf
@@ -116,7 +121,10 @@ class Stopping:
     best_score: float = 0.0
 
     def improves(self, loss: float, n_layers: int, score: float = 0.0) -> bool:
-        """Note the loss after ``n_layers``; whether it is the best by more than IMPROVEMENT."""
+        """Whether loss and score after ``n_layers`` are better than the best; if so, keep them.
+
+        A loss is better if it is lower by more than IMPROVEMENT.
+        """
         if score != self.best_score:
             if score < self.best_score:
                 return False
@@ -130,7 +138,7 @@ class Stopping:
         return True
 
     def stalled(self, n_layers: int) -> bool:
-        """Whether the last PATIENCE of ``n_layers`` have brought no improvement."""
+        """Whether the last PATIENCE layers, of at least FEWEST_LAYERS, brought no improvement."""
         return n_layers >= FEWEST_LAYERS and n_layers - self.best_layers >= PATIENCE
 
 
@@ -139,7 +147,7 @@ class HeldOutCurve:
 
     ``records`` are those of all layers so far. ``stopping`` knows the best number of layers, with
     its loss and score, and ``out_of_fold`` (rows of ``Bags.held_out``, d) are the predictions after
-    that number. ``stalled`` says that another layer is not worth fitting.
+    that number. ``stalled`` is true if the last layers have brought no improvement.
     """
 
     def __init__(
@@ -157,8 +165,10 @@ class HeldOutCurve:
         )
 
     def add(self, raw: Array, step_length: float, seconds: float) -> bool:
-        """Take the predictions ``raw`` (n, members, d) after another layer; whether these are the
-        best so far, by their score or by their loss."""
+        """Record predictions ``raw`` (n, members, d) after another layer that took ``seconds``.
+
+        Returns whether they improve on the best so far (:meth:`Stopping.improves`).
+        """
         out_of_fold = self.bags.out_of_fold(raw)
         number = len(self.records) + 1
         mean = mean_loss(self.bags, out_of_fold, self.loss)
@@ -171,10 +181,11 @@ class HeldOutCurve:
         return better
 
     def far_behind(self, rival: float, layers_left: int) -> bool:
-        """Whether the loss will stay more than ``BEHIND`` above that of a rival.
+        """Whether the loss is expected to stay more than ``BEHIND`` above a loss ``rival``.
 
-        It is taken to fall on as fast as over the last layers; in truth each layer gains less than
-        those before. Where a score decides, losses do not.
+        Each of the ``layers_left`` is expected to gain as much as the last PATIENCE layers did on
+        average. That is generous, because gains shrink from layer to layer. It is never so before
+        FEWEST_LAYERS layers, nor where a score decides instead of the loss.
         """
         losses = [record.loss for record in self.records]
         if self.score is not None or len(losses) < FEWEST_LAYERS:
@@ -187,7 +198,7 @@ class HeldOutCurve:
 class Candidate:
     """A penalty, all members' predictions (n, members, d) under it, and its layers so far.
 
-    ``metrics`` are those of the best number of layers.
+    ``metrics`` are the distance metrics of all groups at the best number of layers.
     """
 
     penalty: float
@@ -210,13 +221,13 @@ class Candidate:
         return self.curve.records[-1].loss
 
     def may_improve(self, enough: float, rival: float, layers_left: int) -> bool:
-        """Whether another layer may still help; a loss of ``enough`` needs no improvement."""
+        """Whether to add a layer: not if the loss has stalled, is far behind or ≤ ``enough``."""
         if self.curve.stalled or self.curve.far_behind(rival, layers_left):
             return False
         return self.curve.stopping.best_loss > enough
 
     def kept(self) -> Boosted:
-        """The best number of layers."""
+        """The layers up to the best number of them, without those that came after."""
         best = self.curve.stopping
         return Boosted(
             layers=tuple(self.layers[: best.best_layers]),
@@ -234,9 +245,9 @@ def fit_linear(
 ) -> tuple[Boosted, Array]:
     """The linear members under the best penalty, and their predictions (n, members, d).
 
-    They are one layer with a full step, whose features are the columns of x. There is no layer, and
-    predictions are those of ``start`` (n, members, d), if no penalty lowers the held-out loss by
-    more than ``IMPROVEMENT``.
+    They are one layer with learning rate 1, whose features are the columns of x. There is no layer,
+    and predictions are those of ``start`` (n, members, d), if no penalty lowers the held-out loss
+    by more than ``IMPROVEMENT``.
     """
     first = held_out_loss(bags, start, loss)
     best = Boosted(
@@ -273,12 +284,13 @@ def boost_members(
 ) -> list[Boosted]:
     """Boost from predictions ``start`` (n, members, d), under all penalties side by side.
 
-    Layers are added under each penalty until its held-out loss has stalled (:class:`Stopping`), is
-    low enough or far behind the lowest, that of other families (``rival``) or of another penalty,
-    until ``run.watch`` says so, or until time is up: a layer that takes as long as
-    the last must end before the deadline. Returns a :class:`Boosted` for each penalty that lowered
-    the held-out loss by more than ``IMPROVEMENT`` (or raised ``run.score``, where there is one),
-    best first; if none did, one without layers.
+    Layers are added under a penalty until its held-out loss has stalled (:class:`Stopping`), until
+    it is at most the share ``loss.enough`` of a constant prediction's loss, or until it is far
+    behind the lowest, that of other families (``rival``) or of another penalty. All layers end when
+    ``run.watch`` says so, or when another that takes as long as the last would not end before the
+    deadline. Returns a :class:`Boosted` for each penalty that lowered the held-out loss by more
+    than ``IMPROVEMENT`` (or raised ``run.score``, where there is one), best first; if none did, one
+    without layers.
     """
     groups = [
         GroupDraws(bags, group, settings, own, run.within_group, run.deadline)
@@ -347,7 +359,7 @@ def held_out_loss(bags: Bags, raw: Array, loss: Loss) -> float:
 
 
 def mean_loss(bags: Bags, out_of_fold: Array, loss: Loss) -> float:
-    """The weighted mean of the loss over held-out rows; infinite where it is not a number."""
+    """The weighted mean of the loss over held-out rows; infinite if it is not finite."""
     rows = bags.held_out
     values = loss.value(out_of_fold, bags.y[rows])
     mean = float(bags.w[rows] @ values / bags.w[rows].sum())
@@ -362,7 +374,7 @@ def gradient_norm(bags: Bags, out_of_fold: Array, loss: Loss) -> float:
 
 
 def score_of(out_of_fold: Array, score: HeldOutScore | None) -> float:
-    """The score of out-of-fold predictions; 0 where only the loss counts."""
+    """The score of out-of-fold predictions; 0 without a score, −∞ if a prediction is not finite."""
     if score is None:
         return 0.0
     return score(out_of_fold) if np.isfinite(out_of_fold).all() else -np.inf

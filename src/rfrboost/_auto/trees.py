@@ -5,16 +5,19 @@ thresholds are random, and those that tell the present residuals apart are prefe
 scikit-learn's ``ExtraTreeRegressor`` on a sample of the rows: a node draws one random threshold for
 each column and takes the split that explains most of the residuals, those of all outputs
 together; the leaf that gains most is split next, until there are ``LEAVES``. Every third tree looks
-for the best threshold of half of the columns instead: sharp thresholds are found by it, and random
-ones keep the trees from being alike. The leaves' values are then the ridge regression of the
-residuals on the leaf indicators over all rows of the bag: leaves are disjoint, so that its Gram
-matrix is diagonal. For losses with a curvature it is one Newton step instead.
+for the best threshold of half of the columns instead: it finds sharp thresholds, while random ones
+keep the trees from being alike. A leaf's value is then Σ w·residual / (Σ w·curvature + λ) over the
+rows of the bag in that leaf: one Newton step, which for squared error, of curvature 1, is ridge
+regression on the leaf indicators. (Leaves are disjoint, so that its Gram matrix is diagonal.) For a
+loss whose curvature is zero in many rows or unbounded (``Loss.curvatures`` is None), 1 stands for
+the curvature and the step length is searched for.
 
 A layer is ``LAYER_TREES`` trees for each member. Held-out rows stop the layers of all members
 together (:class:`~rfrboost._auto.members.HeldOutCurve`).
 
 Shapes: x (n, D + 1) is homogeneous, y is (n, k), raw predictions are (n, members, d). Trees see the
-columns in single precision, here and in the fitted model (:mod:`rfrboost._model.forest`).
+columns in single precision, here and in the fitted model (:mod:`rfrboost._model.forest`). Trees
+cannot follow a slope beyond the training rows, and have no input gradients.
 """
 
 from dataclasses import dataclass
@@ -35,14 +38,16 @@ from rfrboost._numerics.blas import product
 from rfrboost._numerics.threads import OutOfTimeError, check_clock
 from rfrboost._typing import Array, Indices
 
-# Trees that a member grows before its held-out loss is computed again.
+# Number of trees that a member grows before its held-out loss is computed again. Early stopping
+# counts layers: without a gain it waits for PATIENCE of them, 20 trees.
 LAYER_TREES = 5
 
-# The most leaves of a tree, and the fewest rows of a leaf.
+# The most leaves of a tree, no more than the 64 bits of a mask in _model/forest.py, and the fewest
+# rows of the sample in a leaf.
 LEAVES = 64
 LEAF_ROWS = 3
 
-# The share of its fit that a tree moves the predictions by.
+# The share of a leaf's value that is added to the predictions.
 LEARNING_RATE = 0.15
 
 # The most columns that a node draws thresholds for: with hundreds of columns a tree would take far
@@ -55,35 +60,37 @@ BEST_EVERY = 3
 BEST_SHARE = 0.5
 BEST_COLUMNS = 4
 
-# Columns are rounded to this many bits below their deviation before best thresholds are sought.
-# Otherwise thresholds lie between numbers that differ by rounding alone, and a model that computes
-# in single precision, as ONNX files do, would send such rows elsewhere.
+# Before best thresholds are sought, each column is rounded to multiples of 2^−16 times the power of
+# two above its root mean square. Otherwise thresholds lie between numbers that differ by rounding
+# alone, and a model that computes in single precision (24 bits), as ONNX files do, would lead such
+# rows to other leaves.
 GRID_BITS = 16
 
-# The most mixtures of outputs by which splits are chosen. Of more outputs than that, random
-# mixtures tell rows apart as well, in less time.
+# The most columns of residuals by which splits are chosen. If there are more outputs than that,
+# this many random linear combinations of them tell rows apart as well, in less time.
 MIXTURES = 32
 
-# The share of a member's rows that a tree is grown on, and the most of them, from which on more
-# rows hardly change the splits.
+# The splits of a tree are found on this share of a member's rows, drawn anew for each tree so that
+# trees differ, and on at most this many rows: more hardly change the splits.
 GROWING_SHARE = 0.8
 MOST_GROWING_ROWS = 20_000
 
-# Bits of the whole numbers that residuals and weights are rounded to: sums over MOST_GROWING_ROWS
-# rows of their products are exact in double precision.
+# Bits of the whole numbers that residuals and weights are rounded to. A sum of their products over
+# MOST_GROWING_ROWS rows has 24 + 14 + 15 = 53 bits, and is exact in double precision.
 TARGET_BITS = 24
 WEIGHT_BITS = 14
 
-# The largest value of a column, just below the largest float32: larger ones are moved to it.
+# The largest value of a column, below the largest float32 of 3.4e38: larger ones are moved to it.
 LARGEST_INPUT = 1e38
 
-# Ridge penalty of a leaf's value, in rows of the average curvature at the start.
+# The ridge penalty λ of a leaf's value, as a number of rows: it counts like one more row of weight
+# 1 and residual 0 in the leaf, with the average curvature before the first tree.
 LEAF_PENALTY = 1.0
 
 
 @dataclass(frozen=True)
 class TreesFit:
-    """The trees of each member, the members' predictions for held-out rows, and records."""
+    """The trees of each member, out-of-fold predictions (rows of ``Bags.held_out``, d), records."""
 
     members: tuple[Forest, ...]
     out_of_fold: Array
@@ -109,10 +116,11 @@ def fit_trees(
     run: Run,
     rival: float = np.inf,
 ) -> TreesFit | None:
-    """Grow trees for all members from predictions ``start`` (members, d), layer by layer.
+    """Grow at most ``n_layers`` layers of trees for all members.
 
-    Layers end as those of boosted families do, also where their held-out loss is far behind that of
-    another family, the ``rival``. None if no layer lowers it before the deadline.
+    Each member starts at a constant prediction: ``start`` is (members, d). Layers end as those of
+    boosted families do, also if the held-out loss is far behind ``rival``, the loss of another
+    family. Returns None if no layer lowers the held-out loss before the deadline.
     """
     X = np.clip(bags.x[:, :-1], -LARGEST_INPUT, LARGEST_INPUT).astype(np.float32)
     grid = grid_of(X, bags.w)
@@ -148,7 +156,7 @@ def fit_trees(
 
 
 def average_curvature(bags: Bags, raw: Array, loss: Loss) -> float:
-    """The mean curvature of the loss at predictions (n, d): 1 where curvatures are not used."""
+    """The mean curvature of the loss at predictions (n, d); 1 if the loss gives no curvatures."""
     curvatures = loss.curvatures(loss.gradient(raw, bags.y), bags.y)
     return 1.0 if curvatures is None else float(curvatures.mean())
 
@@ -185,7 +193,7 @@ def grow_layer(
 
 
 def grid_of(X: Array, w: Array) -> Array:
-    """The distances (D,) between the numbers that columns are rounded to: powers of two."""
+    """The powers of two (D,) to whose multiples columns are rounded: see ``GRID_BITS``."""
     deviations = np.sqrt(np.einsum("i,ij,ij->j", w, X, X) / w.sum())
     exponents = np.where(deviations > 0, np.frexp(deviations)[1], 0)
     grid: Array = np.ldexp(1.0, exponents - GRID_BITS)
@@ -202,11 +210,11 @@ def grow(
 ) -> Any:
     """A tree that tells the residuals (n, d) apart, grown on a sample of the rows ``train``.
 
-    Thresholds are random; with a ``grid`` (D,), the best between its numbers, in some columns. Of
-    more than ``MIXTURES`` outputs random mixtures decide. Residuals and weights are whole numbers
-    of a unit here. In nodes of few rows several splits separate the rows alike: their sums are then
-    equal to the bit, and rounding errors do not decide between them. Returns scikit-learn's arrays
-    of the tree.
+    Without a ``grid`` thresholds are random. With one (D,), columns are rounded to its multiples,
+    and each node takes the best threshold of those columns that it draws. Residuals and weights are
+    rounded to whole numbers of a unit. In nodes of few rows several splits separate the rows alike:
+    their sums are then equal to the bit, and rounding errors do not decide between them. Returns
+    scikit-learn's arrays of the tree.
     """
     size = min(int(np.ceil(GROWING_SHARE * len(train))), MOST_GROWING_ROWS)
     rows = np.sort(rng.permutation(train)[:size])
@@ -243,9 +251,9 @@ def whole_numbers(values: Array, bits: int) -> Array:
 def node_values(
     node: Indices, n_nodes: int, residuals: Array, curvatures: Array, w: Array, penalty: float
 ) -> Array:
-    """Σ w·residual / (Σ w·curvature + λ) over the rows of each node (n_nodes, d); 0 where none is.
+    """Σ w·residual / (Σ w·curvature + λ) over each node's rows (n_nodes, d); 0 without rows.
 
-    ``node`` (n,) says which leaf each row is in.
+    ``node`` (n,) is the index of the leaf that each row is in.
     """
     d = residuals.shape[1]
     where = (node[:, None] * d + np.arange(d)).ravel()

@@ -1,8 +1,8 @@
 """What a user passes to ``fit``, as a problem that the fitting loops can solve.
 
 X, y and weights are checked, tables encoded, targets put into the units of the fit. After this
-there are finite float arrays. :func:`problem_of_arrays` takes rows in memory; those that are read
-block by block or lie on Dask workers are in :mod:`rfrboost._estimators.outside`.
+there are finite float arrays. :func:`problem_of_arrays` takes rows in memory. Rows that are read
+block by block or lie on Dask workers are read by :mod:`rfrboost._estimators.outside` instead.
 """
 
 from copy import copy
@@ -71,25 +71,27 @@ from rfrboost._tables.fit import fit_encoder
 from rfrboost._tables.table import UNREADABLE, WIDE_INTEGERS, unreadable
 from rfrboost._typing import Array, Mask
 
-# Targets beyond this overflow in a loss that cannot be computed in other units than those of y.
+# The largest target of a loss that can only be computed in the units of y (loss.degree is None): as
+# for inputs (LARGEST_INPUT), products of two squares stay finite.
 LARGEST_TARGET = 1e60
 # The range of exponents of a scale: from the smallest to the largest float, so that targets of any
 # size are of size one in the fit.
 EXPONENTS = (-1074, 1023)
-# Steps in which the base-2 logarithms of several outputs' scales are rounded.
+# If several outputs have scales of their own, their base-2 logarithms are rounded to multiples of
+# one over this number: one part in a million, more than the order of rows changes by rounding.
 EXPONENT_STEPS = 2.0**20
-# Deals rows out to the folds of target encodings, by their content.
+# Seed by which rows are dealt out, according to their content, to the folds of target encodings.
 ENCODING_SEED = 0
-# The share of y's robust spread over which the kink of the pinball loss is rounded. It is small in
-# a single network, whose head is solved for, and large in an ensemble, whose layers follow the
-# gradient: beyond the kink the gradient is only a sign.
+# The pinball loss has its kink rounded off over this share of y's robust standard deviation: little
+# in a single network, whose head is solved for exactly, and much in an ensemble, whose layers
+# follow the gradient, which away from the kink only says the sign of the error.
 SINGLE_ROUNDING = 1e-3
 ENSEMBLE_ROUNDING = 0.32
 
 
 @dataclass(frozen=True)
 class Request:
-    """A call of ``fit``: the estimator, its task and parameters, its former fit, and groups."""
+    """A call of ``fit``; ``task`` is "regression" or "classification", ``former`` the last fit."""
 
     estimator: Any
     task: str
@@ -104,11 +106,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Arrays:
-    """Rows in memory of positive weight: X (n, D), y (n, k) in the units of the fit, weights.
+    """Rows in memory of positive weight: X (n, D), y (n, k) in the units of the fit, w (n,).
 
-    ``present`` says which of all rows they are; ``validation`` are X and y of the validation rows;
-    ``splits`` are the user's own folds. ``table`` (n, D+1) is X with a last column of ones, if X is
-    part of such an array, which the fit may then change.
+    ``present`` is a mask of these rows among all that were passed to ``fit``; ``validation`` are X
+    and y of the validation rows; ``splits`` are the user's own folds. ``table`` (n, D+1) is X with
+    a last column of ones, if X is part of such an array, which the fit may then change.
     """
 
     X: Array
@@ -138,7 +140,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Unfitted:
-    """The columns of a model that is still to be fitted."""
+    """Stands for a fitted model whose columns alone are known, to read validation rows with."""
 
     inputs: Inputs
 
@@ -146,7 +148,8 @@ class Unfitted:
 def problem_of_arrays(
     request: Request, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, ensemble_rows: int
 ) -> Problem:
-    """The problem of rows in memory; an ensemble is fitted from ``ensemble_rows`` rows on."""
+    """The problem of rows in memory; an automatic fit of fewer than ``ensemble_rows`` rows is not
+    an ensemble but a single network."""
     parameters = request.parameters
     has_validation = check_validation_pair(X_val, y_val)
     own_folds = request.groups is not None or parameters.splits_rows
@@ -160,7 +163,7 @@ def problem_of_arrays(
         if not counted.all():
             X, y, w = X[counted], y[counted], w[counted]
     if inputs.encoder is None:
-        # What an encoder writes is of size one already.
+        # Columns are not too large after an encoder: it makes them of size one.
         check_columns(X, inputs.names)
     automatic = parameters.automatic and len(y) >= ensemble_rows
     if not automatic:
@@ -193,11 +196,11 @@ def problem_of_rows(
     one_axis: bool,
     automatic: bool,
 ) -> tuple[Problem, Array]:
-    """The problem of rows that are numbers, and their targets (n, k) in the units of the fit.
+    """The problem of rows X (n, D) of numbers, and its targets (n, k) in the units of the fit.
 
-    With ``classes``, y (n,) are their places among these, or (n, L) those of several labels;
-    otherwise numbers (n,) or (n, k), which had ``one_axis`` or two. ``automatic`` says that an
-    ensemble is fitted.
+    In classification y (n,) are indices into ``classes``, or (n, L) those of several labels. In
+    regression y are numbers (n, k), or (n,) if the user's y had ``one_axis``. ``automatic`` says
+    that an ensemble is fitted.
     """
     parameters = request.parameters
     if classes is not None:
@@ -223,7 +226,7 @@ def problem_of_rows(
 def class_problem(
     request: Request, classes: np.ndarray, y: np.ndarray
 ) -> tuple[ClassTargets, Loss, Array]:
-    """Codec, loss and targets (n, k) of labels, given by their places among the classes.
+    """Codec, loss and targets (n, k) of labels, given by their indices among the classes.
 
     y is (n,) for one label per row, (n, L) for several.
     """
@@ -236,12 +239,12 @@ def class_problem(
 def number_targets(
     request: Request, facts: Facts, scale: TargetScale, loss: Loss, one_axis: bool
 ) -> NumberTargets:
-    """The codec of regression targets; an automatic fit predicts near the training targets only."""
-    # The range is that of y in its own units.
+    """The codec of regression targets, with the bounds that an automatic fit's predictions have."""
+    # facts has the least and the largest y in the user's units.
     ends = scale.shrink(np.vstack([facts.y_low, facts.y_high]))
     margin = BEYOND * (ends[1] - ends[0])
     bounds = frozen(ends + np.outer([-1.0, 1.0], margin))
-    # Outputs of a loss that are not one for each target have ranges that are not known.
+    # Without one output for each target (or one target only) it is not known which range is whose.
     known = request.parameters.automatic and len(margin) in (1, loss.n_outputs(ends))
     return NumberTargets(scale, one_axis and not loss.several_levels, bounds if known else None)
 
@@ -249,8 +252,8 @@ def number_targets(
 def read(
     request: Request, X: Any, y: Any, sample_weight: Any, own_folds: bool
 ) -> tuple[Inputs, Array, np.ndarray, Array | None, Splits | None, Mask]:
-    """The columns of X, X as an array of numbers, y as it came, weights, and the user's folds; and
-    a mask (n,) of the rows that these are of: all, or those that a time limit allows."""
+    """The columns of X, X as an array of numbers, y as an array, weights, the user's folds, and a
+    mask (n,) of the rows that were read: all, or as many as a time limit allows."""
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
     X = as_frame(X)
@@ -317,8 +320,8 @@ def n_columns_of(y: Any) -> int:
 
 
 def as_column(values: Any, name: str) -> Any:
-    """Targets or weights as they came, but polars' widest whole numbers as Python's, and long
-    doubles as floats. What has no rows, such as a dict, is refused.
+    """Targets or weights unchanged, but polars' widest whole numbers as Python's, and long doubles
+    as floats. What has no rows, such as a dict, is refused.
     """
     if has_no_rows(values):
         raise ValueError(f"{name} is a {type(values).__name__}, which has no rows: pass an array.")
@@ -350,14 +353,14 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
 
 
 def scaled_weights(w: Array) -> Array:
-    """Weights divided by a power of two near the largest: equal weights of any size give the
-    same bits."""
+    """Weights divided by a power of two near the largest, so that multiplying all weights by a
+    power of two changes no bit of the fit."""
     scaled: Array = np.ldexp(w, -np.frexp(w.max())[1])
     return scaled
 
 
 def present_rows(w: Array | None, n_rows: int) -> Mask:
-    """Which rows have a weight that is not negligible beside the largest, as a mask (n,)."""
+    """A mask (n,) of the rows whose weight is more than NEGLIGIBLE_WEIGHT of about the largest."""
     if w is None:
         return np.ones(n_rows, bool)
     return scaled_weights(w) > NEGLIGIBLE_WEIGHT
@@ -450,9 +453,9 @@ def target_scale(chunks: Chunks, apart: bool) -> TargetScale:
 def rounded_power(exponents: Array) -> Array:
     """2 to the rounded exponents, within the range of floats.
 
-    Rounded to a whole exponent if there is one, so that multiplying by the power rounds nothing.
-    Several decide how much each output counts beside the others, and are rounded finely: only as
-    far as the order of rows could change them.
+    A lone exponent is rounded to a whole number, so that multiplying by the power rounds nothing.
+    Several exponents decide how much each output counts beside the others. They are rounded finely:
+    only so far that the order of rows, which changes their last bits, does not change them.
     """
     steps = 1 if len(exponents) == 1 else EXPONENT_STEPS
     return frozen(2.0 ** np.clip(np.round(exponents * steps) / steps, *EXPONENTS))
@@ -461,7 +464,7 @@ def rounded_power(exponents: Array) -> Array:
 def resumed_network(
     request: Request, n_columns: int, n_outputs: int, classes: np.ndarray | None = None
 ) -> Network | None:
-    """The network that ``warm_start`` adds layers to, if there is one; refuses other data."""
+    """The network that ``warm_start`` adds layers to, or None; refuses data that do not fit it."""
     former = request.former
     parameters = request.parameters
     if former is None or not parameters.warm_start:

@@ -2,13 +2,15 @@
 
 An inner node of a tree is a split: it compares one column with a threshold. Where a target jumps at
 thresholds or depends on interacting categories, few splits describe it. A leaf indicator is a
-random feature like any other, and its coefficients are the leaf's values. All trees of a member are
-kept as one sum, so that :class:`Forest` is a feature map with one feature for each member and
-output.
+random feature like any other, and its coefficients are the leaf's values. :class:`Forest` is a
+feature map of their sums: one feature for each member and output, the sum over the member's trees.
+The trees are grown in :mod:`rfrboost._auto.trees`. Their derivatives are zero, so that no metric
+can be learned from them.
 
-Nodes have numbers: first the splits of all trees, Q of them, then all leaves. A row goes to the
-second child of a split if its column is above the threshold, else to the first. Columns are
-compared in single precision, as trees were grown.
+Nodes are counted from 0: first the splits of all trees, Q of them, then all leaves. A row goes to
+the second child of a split if its column is above the threshold, else to the first. Columns are
+compared in single precision, as trees were grown. Of a few rows the path through every tree is
+followed; the leaves of many rows are looked up in tables (:class:`LeafMasks`).
 
 Shapes: m members, T trees for each of them, d outputs; rows are (x, 1), of shape (n, D + 1).
 """
@@ -25,40 +27,45 @@ from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.blas import product
 from rfrboost._typing import Array, Indices
 
-#: numbers of nodes and columns
+#: indices of nodes and columns
 Numbers = NDArray[np.int32]
-#: sets of leaves: bit i says whether the leaf at place i of a tree is among them
+#: sets of leaves: bit i says whether a tree's i-th leaf, counted from the left, is in the set
 Masks = NDArray[np.uint64]
 
-# Rows whose sums are computed at a time: what is known of them stays in a processor's cache.
+# Rows whose sums are computed at a time, so that their columns, leaves and sums stay in a
+# processor's cache.
 SUMMED_ROWS = 1024
-# Pairs of a row and a tree that are followed at a time.
+# Pairs of a row and a tree that are followed at a time: 128 KB for each array of their nodes, which
+# stays in a processor's cache too.
 FOLLOWED = 2**14
 
-# Levels that all pairs are followed before those at a leaf are left out: most have many more to go.
+# Number of levels after which pairs that have reached a leaf are left out. Leaving them out takes
+# time as well, and most pairs have many more levels to go.
 STEPS = 4
 
-# The fewest rows whose leaves are found by masks, at least some for each column, and the most
-# columns: with fewer rows the calls, with more columns the tables take longer than following the
-# splits.
+# Leaves are found by masks if there are at least this many rows, and this many for each column of
+# x, and if trees split by at most this many columns. With fewer rows or more columns, looking up
+# takes longer than following the splits.
 MASKED_ROWS = 64
 MASKED_ROWS_A_COLUMN = 4
 MASKED_COLUMNS = 80
-# Bits of a mask, hence the most leaves of a tree, and trees whose masks are in one table. With more
-# trees tables grow, with fewer there are more calls.
+# Bits of a mask, hence the most leaves of a tree with masks.
 MASK_BITS = 64
+# Trees whose masks are in one table. With more trees tables grow, with fewer there are more calls.
 MASKED_TREES = 32
-# The most trees of a forest with masks, about 50 MB: tables grow with the square of their number.
+# The most trees of a forest with masks, which then take about 50 MB. The arrays that have an entry
+# for every threshold of the forest in every table grow with the square of the number of trees.
 MOST_MASKED = 2048
 
 
 @dataclass(frozen=True)
 class Forest:
-    """The sums of m·d features: for each member and output, the values of the row's leaves.
+    """A feature map of m·d features: for each member and output, the sum of a row's leaf values.
 
-    ``columns`` and ``thresholds`` (Q,) are the splits, and ``children`` (Q, 2) the numbers of
-    the nodes they lead to, which are always larger than their own. ``roots`` (m, T) are the first
-    nodes of all trees, ``values`` (leaves, d) those of the leaves, in single precision.
+    ``columns`` and ``thresholds`` (Q,) are the splits, and ``children`` (Q, 2) the indices of the
+    nodes they lead to, which are always larger than their own. ``roots`` (m, T) are the indices of
+    the first nodes of all trees. ``values`` (leaves, d) are the values of the leaves, in single
+    precision unless they were made by :func:`led`.
     """
 
     columns: Numbers
@@ -94,7 +101,7 @@ class Forest:
     def nodes(self) -> tuple[Indices, Array, Indices]:
         """Columns and thresholds (nodes,) of all nodes, and the two children of each (2·nodes,).
 
-        A leaf leads to itself.
+        Both children of a leaf are the leaf itself, so that following it changes nothing.
         """
         leaves = np.arange(len(self.values)) + len(self.columns)
         columns = np.concatenate([self.columns, np.zeros(len(leaves))]).astype(np.intp)
@@ -105,11 +112,11 @@ class Forest:
 
     @cached_property
     def masks(self) -> "LeafMasks | None":
-        """Tables by which the leaves of many rows are found; None if the trees do not allow it."""
+        """Tables by which the leaves of many rows are found, or None: see :func:`leaf_masks`."""
         return leaf_masks(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle holds: the trees alone, without what is kept for predicting."""
+        """What a pickle holds: the trees alone, without the arrays cached for predictions."""
         return {own.name: self.__dict__[own.name] for own in fields(self)}
 
     def __call__(self, rows: Array, out: Array) -> None:
@@ -124,7 +131,10 @@ class Forest:
             out[some] = sums.reshape(len(x), -1)
 
     def leaf_numbers(self, x: Array) -> Indices:
-        """The leaf that each row of x (n, D) falls into, for every tree (n, m·T)."""
+        """The index among all leaves of the leaf that each row of x (n, D) is in, for every tree.
+
+        The result is (n, m·T); trees are counted member by member.
+        """
         numbers = np.empty((len(x), self.roots.size), np.intp)
         for begin in range(0, len(x), SUMMED_ROWS):
             some = slice(begin, min(begin + SUMMED_ROWS, len(x)))
@@ -133,7 +143,7 @@ class Forest:
         return numbers
 
     def _leaves(self, x: Array) -> Iterator[tuple[slice, Indices]]:
-        """The leaves (n, T) of all rows in some trees of one member after the other.
+        """Pairs of a slice of trees of one member, and the leaves (n, trees) of all rows in them.
 
         Trees are counted member by member; x (n, D) is in single precision.
         """
@@ -146,7 +156,7 @@ class Forest:
             yield trees, self._followed(x, self.roots.ravel()[trees]).T
 
     def _followed(self, x: Array, roots: Numbers) -> Indices:
-        """The leaf of each row and root (T, n): pairs of both are followed level by level."""
+        """The leaves (roots, n) that rows reach from these roots (roots,), level by level."""
         columns, thresholds, children = self.nodes
         n, D = x.shape
         splits = len(self.columns)
@@ -168,28 +178,31 @@ class Forest:
         return reached.reshape(len(roots), n) - splits
 
     def pullback(self, rows: Array) -> Callable[[Array], Array]:
-        """The chain rule at rows (x, 1): steps are flat almost everywhere, so that it is zero."""
+        """The chain rule at rows (x, 1): sums of leaf values are constant almost everywhere, so
+        that all derivatives are zero."""
         return lambda cotangent: np.zeros((len(rows), rows.shape[1] - 1))
 
 
 @dataclass(frozen=True)
 class LeafMasks:
-    """The leaves of many rows by sets of bits (QuickScorer: Lucchese et al., 2015).
+    """Finds the leaves of many rows by sets of bits (QuickScorer: Lucchese et al., 2015).
 
-    A split whose threshold a row is above rules out the leaves below its first child. Of the leaves
-    that no split rules out, the leftmost is the row's. What the splits of a tree by one column rule
-    out together depends only on how many of their thresholds the row is above: it is looked up in a
-    table, one look-up for each column instead of one step for each split.
+    If a row is above the threshold of a split, it is in none of the leaves below the split's first
+    child: the split rules them out. Of the leaves that no split rules out, the leftmost is the
+    row's. Which leaves all splits of a tree by one column rule out depends only on how many of
+    their thresholds the row is above. It is looked up in a table, with one look-up for each column
+    instead of one step for each split.
 
-    ``thresholds`` has all thresholds of each column, in order. A thousand trees of 64 leaves take
-    about 20 MB, from the first large batch on; files and pickles do not hold them.
+    ``thresholds`` has all thresholds of each column, in order. The tables of a thousand trees of 64
+    leaves take about 20 MB. They are made at the first prediction for many rows; files and pickles
+    do not hold them.
     """
 
     thresholds: dict[int, Array]
     groups: list["MaskedTrees"]
 
     def leaves(self, x: Array) -> Iterator[tuple[slice, Indices]]:
-        """The leaves (n, T) of all rows of x (n, D) in the trees of each group."""
+        """Pairs of a slice of trees, and the leaves (n, trees) of the rows x (n, D) in them."""
         above = {j: np.searchsorted(t, x[:, j]) for j, t in self.thresholds.items()}
         for group in self.groups:
             yield group.trees, group.leaves(len(x), above)
@@ -197,13 +210,13 @@ class LeafMasks:
 
 @dataclass(frozen=True)
 class MaskedTrees:
-    """Masks of some trees.
+    """Masks of the slice ``trees`` of a forest's trees, here T of them.
 
-    ``tables`` has two arrays for each column that these trees split by. The second, of shape
-    (b + 1, T), holds the masks of the leaves that are left if a row is above 0, 1, …, b of their b
-    thresholds. The first says which line of it applies if a row is above 0, 1, … of the thresholds
-    of the whole forest. ``leaf_at`` (T·64,) has the number of the
-    leaf at each place of each tree.
+    ``tables`` has two arrays for each column that these trees split by, at b different thresholds.
+    The second, (b + 1, T), has the masks of the leaves that are left if a row is above 0, 1, …, b
+    of these thresholds. The first says which of its rows to take if a row is above 0, 1, … of the
+    column's thresholds in the whole forest. ``leaf_at`` (T·64,) is the index among all leaves of
+    the i-th leaf of each tree.
     """
 
     trees: slice
@@ -211,7 +224,7 @@ class MaskedTrees:
     leaf_at: Indices
 
     def leaves(self, n: int, above: dict[int, Indices]) -> Indices:
-        """The leaf of each row in each tree (n, T).
+        """The leaves (n, T) of n rows in these trees.
 
         ``above`` has for each column how many thresholds of the forest each row is above, (n,).
         """
@@ -221,7 +234,8 @@ class MaskedTrees:
         for j, (place, masks) in self.tables.items():
             masks.take(place.take(above[j]), axis=0, out=some, mode="clip")
             left &= some
-        # The lowest bit that is left is a power of two: a float64 has its exponent from bit 52 on.
+        # left & −left is the lowest bit that is set, a power of two. Its exponent, the index of the
+        # leaf in the tree, is read from the bits of a float64: from bit 52 on, plus 1023.
         np.negative(left, out=some)
         some &= left
         lowest = (some.astype(np.float64).view(np.int64) >> 52) - 1023
@@ -230,8 +244,8 @@ class MaskedTrees:
 
 
 def leaf_masks(forest: Forest) -> LeafMasks | None:
-    """Masks of all trees; None if one has too many leaves, if there are too many trees or columns,
-    or if a node is in several or no trees."""
+    """Masks of all trees; None if a tree has more than MASK_BITS leaves, if there are more than
+    MOST_MASKED trees or MASKED_COLUMNS columns, or if a node is in several trees or in none."""
     if forest.roots.size > MOST_MASKED:
         return None
     splits = len(forest.columns)
@@ -269,8 +283,9 @@ def mask_table(
 ) -> tuple[NDArray[np.uint16], Masks]:
     """The table of one column for ``count`` trees: see :class:`MaskedTrees`.
 
-    ``every`` are the thresholds of all trees, in order; ``thresholds``, ``tree`` and ``masks`` are
-    those of these trees' splits.
+    ``every`` are the column's thresholds in all trees, in order. For the splits of these trees by
+    the column, ``thresholds`` are their thresholds, ``tree`` (from 0 on) the trees that they are
+    in, and ``masks`` the leaves that are left if a row is above the threshold.
     """
     own, place = np.unique(thresholds, return_inverse=True)
     table = np.full((len(own) + 1, count), ~np.uint64(0))
@@ -280,7 +295,7 @@ def mask_table(
 
 
 def slices_of_members(roots: Numbers, step: int) -> Iterator[slice]:
-    """At most ``step`` trees of one member at a time; roots (m, T) are counted row by row."""
+    """Slices of at most ``step`` trees of one member; roots (m, T) are counted row by row."""
     members, count = roots.shape
     for member in range(members):
         for begin in range(0, count, step):
@@ -288,7 +303,8 @@ def slices_of_members(roots: Numbers, step: int) -> Iterator[slice]:
 
 
 def in_single(x: Array) -> Array:
-    """Rows in single precision; numbers that are too large become infinite, and stay as large."""
+    """Rows in single precision; too large numbers become infinite, above every threshold as before
+    (or below every one)."""
     with np.errstate(over="ignore"):
         return x.astype(np.float32)
 
@@ -296,8 +312,8 @@ def in_single(x: Array) -> Array:
 def of_grown(tree: Any, values: Array) -> Forest:
     """A tree of scikit-learn's (its attribute ``tree_``) as a forest of one member and one tree.
 
-    Its splits come first, then its leaves, each in scikit-learn's order, in which parents are
-    before children. ``values`` (nodes, d) are those of all nodes; only those of leaves are kept.
+    Its splits come first, then its leaves, each in scikit-learn's order, in which parents come
+    before their children. ``values`` (nodes, d) are given for all nodes; those of leaves are kept.
     """
     left, right = tree.children_left, tree.children_right
     is_leaf = left < 0
@@ -316,9 +332,9 @@ def of_grown(tree: Any, values: Array) -> Forest:
 
 
 def rounded_down(thresholds: Array) -> Array:
-    """The largest numbers in single precision that are not above these.
+    """The largest numbers in single precision that are not above these thresholds.
 
-    A number in single precision is above both or above neither.
+    A column in single precision is above the old threshold exactly if it is above the new one.
     """
     near = thresholds.astype(np.float32)
     below: Array = np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
@@ -375,7 +391,11 @@ def of_roots(forest: Forest, roots: Indices | Numbers) -> Forest:
 
 
 def led(forest: Forest, leads: Array) -> Forest:
-    """The trees of all members as those of one, whose values are multiplied by leads (m·d, k)."""
+    """The trees of all members as those of one member that has k outputs.
+
+    ``leads`` (m·d, k) are the coefficients by which a network multiplies the forest's features: the
+    values of a member's leaves are multiplied by its d rows of them.
+    """
     members, count = forest.roots.shape
     by_member = leads.reshape(members, -1, leads.shape[1])
     member = owners(forest) // count
@@ -387,14 +407,15 @@ def led(forest: Forest, leads: Array) -> Forest:
 
 
 def owners(forest: Forest) -> Indices:
-    """The number of the tree that each leaf belongs to; trees are counted member by member."""
+    """The index of the tree that each leaf belongs to; trees are counted member by member."""
     return places(forest)[0][len(forest.columns) :]
 
 
 def places(forest: Forest) -> tuple[Indices, Indices, Indices]:
-    """Of each node: its tree, the place of its first leaf in the tree, and how many leaves it has.
+    """For each node: its tree, the place of its first leaf in the tree, and its number of leaves.
 
-    Leaves have places from left to right, from 0 on. Trees are counted member by member.
+    The place of a leaf is its index in its tree, from left to right. Trees are counted member by
+    member. A node in no tree has tree 0.
     """
     splits = len(forest.columns)
     owner, first, size = np.zeros((3, splits + len(forest.values)), np.intp)
@@ -417,7 +438,7 @@ def places(forest: Forest) -> tuple[Indices, Indices, Indices]:
 
 
 def whole(numbers: NDArray[np.integer]) -> Numbers:
-    """Read-only whole numbers of four bytes."""
+    """A read-only copy of indices as whole numbers of four bytes."""
     narrow = numbers.astype(np.int32)
     narrow.flags.writeable = False
     return narrow

@@ -5,21 +5,26 @@ No layer of an ensemble depends on Φ, so the raw prediction is linear in the fe
     raw(x) = x·linear + Σ_j leads_j f_j(x),
 
 where ``leads`` (p, d) are the coefficients that lead from a layer's features through its step and
-the head to the prediction. The members of an ensemble are summed before anything is predicted, the
-neurons of all layers with one activation become one matrix, and rows and features are taken in
-blocks that stay in a processor's cache. :class:`~rfrboost._model.network.Network` makes this form
-once, from its frozen arrays; it is neither stored nor exported.
+the head to the prediction. The coefficients of all members are added up before anything is
+predicted, and the neurons of all layers with one activation become one matrix. Rows and features
+are taken in pieces that stay in a processor's cache. :class:`~rfrboost._model.network.Network`
+makes this form once, from its frozen arrays; it is neither stored nor exported. A single network,
+whose features may depend on Φ, has no such form.
 
-*Precision.* A feature with the rounding error ρ_j, in units of float32's roundoff u, moves the
-prediction by about u·ρ_j·‖leads_j‖. Errors of different features are independent, so that their
-squares add up: the features with the smallest products are computed in single precision, as many as
-stay together below ``LARGEST_NOISE`` (:func:`in_single`), the others in double precision.
+*Precision.* If feature j has a rounding error of ρ_j, in units of float32's roundoff u, an output
+of the prediction is wrong by about u·ρ_j·|leads_j|. Errors of different features are independent,
+so that their squares add up. Features with the smallest errors are computed in single precision, as
+many as keep the root of that sum below ``LARGEST_NOISE`` (:func:`in_single`), the others in double
+precision.
 
-All sums over features are in double precision, so that it does not matter how BLAS orders them:
-the prediction of a row is the same in every batch, and on any number of threads.
+All sums over features are in double precision, so that it hardly matters how BLAS orders them. The
+number of threads changes no bit of a prediction; the other rows of a batch change it by rounding
+only.
 
-Rows are homogeneous, x (n, D + 1) with a last column of 1; totals are (n, d). A kind of block is a
-class with the method ``add`` of :class:`Block`, and an entry in :data:`KINDS` for its feature map.
+Rows are homogeneous, x (n, D + 1) with a last column of 1; totals are (n, d). A *block* here is a
+term of the sum: some features with their leads, not rows. A kind of block is a class with the
+method ``add`` of :class:`Block`, and an entry in :data:`KINDS` for its feature map; neurons have
+none, because those of all layers are joined (:func:`dense_blocks`).
 """
 
 from collections.abc import Callable
@@ -37,12 +42,13 @@ from rfrboost._numerics.blas import column_scales, product, stretched
 from rfrboost._numerics.precision import LARGEST_NOISE, UNIT_ROUNDOFF
 from rfrboost._typing import Array, Mask
 
-# Rows of a block, and features of all its rows: 2^17 of them in double precision take 1 MB, and one
-# row needs few calls.
+# Rows whose neurons are computed at a time, and values of neurons (rows times neurons) that are
+# computed at a time: 2^17 of them in double precision take 1 MB, which stays in a processor's
+# cache. A prediction for one row computes 2^17 neurons at a time, and so needs few calls.
 BLOCK_ROWS = 64
 BLOCK_ENTRIES = 2**17
 
-# Distances that are computed at a time, in double precision: 1 MB.
+# Distances (rows times centres) that are computed at a time: 1 MB in double precision.
 BUMP_ENTRIES = 2**17
 
 
@@ -96,15 +102,15 @@ class Neurons:
             n = len(some)
             step = BLOCK_ENTRIES // n
             for j in range(0, len(self.leads), step):
-                # Each feature of all rows in one piece of memory: with few columns BLAS computes
-                # that twice as fast as the features of each row in one piece.
+                # F is (features, rows), each feature contiguous in memory: with few columns BLAS
+                # computes that twice as fast as with each row contiguous.
                 F = product(some, self.weights[j : j + step].T).T
                 sigma(F)
                 total[i : i + n] += product(F.astype(float, copy=False).T, self.leads[j : j + step])
 
 
 def dense_blocks(terms: list[tuple[DenseFeatures, Array]]) -> list[Block]:
-    """The neurons of all layers: for each activation, some in single, the others in double."""
+    """At most two blocks for each activation: its neurons in single and in double precision."""
     blocks: list[Block] = []
     activations = dict.fromkeys(features.activation for features, _ in terms)
     for activation in activations:
@@ -127,7 +133,7 @@ def in_single(leads: Array, rounding: Array, noise: float) -> Mask:
 
     ``leads`` (p, d) are the coefficients that lead from them to the prediction, ``rounding`` (p,)
     their errors in multiples of u, ``noise`` the error allowed to all of them together, for each of
-    the d outputs. Those whose errors count least are taken, as many as the sum of squares allows.
+    the d outputs. Those with the smallest errors are taken, as many as the sum of squares allows.
     """
     wrong = UNIT_ROUNDOFF * rounding[:, None] * np.abs(leads)
     order = np.argsort(wrong.max(axis=1))
@@ -147,15 +153,19 @@ class Lengths(Protocol):
         """Whether ``between`` gives squares."""
 
     def places(self, X: Array) -> tuple[Array, ...]:
-        """What ``between`` needs of rows X (n, D): arrays with n rows each."""
+        """Coordinates of rows X (n, D) from which ``between`` computes: arrays of n rows each."""
 
     def between(self, places: tuple[Array, ...]) -> Array:
-        """The distances (n, centres), or their squares."""
+        """The distances (n, centres), or their squares, of rows with these coordinates."""
 
 
 @dataclass(frozen=True)
 class EuclideanLengths:
-    """Euclidean distances; ``centres`` are rows (−2c, 1, ‖c‖²)."""
+    """Euclidean distances ‖(x − c)L‖ in units of ``unit``·``reach``, as products of matrices.
+
+    ``metric`` is L, (D, D) or its diagonal; ``unit`` is the median distance between training rows.
+    ``centres`` are rows (−2c, 1, ‖c‖²) in these units.
+    """
 
     metric: Array
     unit: float
@@ -179,10 +189,12 @@ class EuclideanLengths:
 
 @dataclass(frozen=True)
 class AbsoluteLengths:
-    """Absolute distances: of columns with two values by products, of others one by one.
+    """Absolute distances Σ_j s_j |x_j − c_j| in units of the reach.
 
-    ``two`` says which columns have two values. ``roots`` and ``scales`` multiply the columns of
-    each kind; ``centres_two`` are rows (−2c, 1, ‖c‖²), ``centres`` rows c.
+    In columns with two values, which ``two`` (D,) marks, |x_j − c_j| is (x_j − c_j)²/span, and the
+    sum over these columns is a product of matrices: they are multiplied by ``roots``, and
+    ``centres_two`` are rows (−2c, 1, ‖c‖²). All others are multiplied by ``scales`` and subtracted
+    one by one from ``centres``, rows c.
     """
 
     two: Mask
@@ -218,7 +230,10 @@ class AbsoluteLengths:
 
 @dataclass(frozen=True)
 class BumpSums:
-    """exp(−length)·leads for each kind of length that has a share, with leads (m, d) of its own."""
+    """The sum of exp(−length)·leads over the kinds of length in ``parts``, with leads (m, d) each.
+
+    A bump is a mixture of both kinds: the leads of each are multiplied by its share.
+    """
 
     parts: tuple[tuple[Lengths, Array], ...]
 
@@ -236,10 +251,11 @@ class BumpSums:
 
 
 def bump_block(bumps: Bumps, leads: Array) -> BumpSums:
-    """The sums of bumps, in double precision.
+    """The block of bumps with these leads, in double precision.
 
-    Coefficients of close centres are large and cancel each other, and bumps of close centres err
-    alike: in single precision hardly any would be accurate enough.
+    Coefficients of close centres are large and of opposite signs, and the rounding errors of their
+    bumps are not independent as :func:`in_single` takes them to be: in single precision hardly any
+    bump would be accurate enough.
     """
     kinds = ((1.0 - bumps.mix, EuclideanLengths), (bumps.mix, AbsoluteLengths))
     parts = [
@@ -249,7 +265,7 @@ def bump_block(bumps: Bumps, leads: Array) -> BumpSums:
 
 
 def coordinates(A: Array, reach: float) -> Array:
-    """Coordinates, rounded to single precision as ``Bumps`` does, in units of the reach."""
+    """Coordinates in units of the reach, after rounding to single precision as ``Bumps`` does."""
     return single(A).astype(float) / reach
 
 
@@ -259,7 +275,7 @@ def place_rows(A: Array) -> Array:
 
 
 def centre_rows(C: Array) -> Array:
-    """(−2c, 1, ‖c‖²) for each centre c, of which each product with (a, ‖a‖², 1) is ‖a − c‖²."""
+    """(−2c, 1, ‖c‖²) for each centre c: its inner product with (a, ‖a‖², 1) is ‖a − c‖²."""
     return np.column_stack([-2.0 * C, np.ones(len(C)), np.einsum("ij,ij->i", C, C)])
 
 
@@ -278,7 +294,10 @@ def squares(places: Array, centres: Array) -> Array:
 
 @dataclass(frozen=True)
 class LeafSums:
-    """For each leaf the sums of its bumps and a constant (leaves, d)."""
+    """The bumps of kernel members in leaves: a row counts the bumps and constant of its own leaf.
+
+    ``splits`` finds the leaf of a row; ``constants`` are (leaves, d).
+    """
 
     splits: Splits
     leaves: tuple[BumpSums, ...]
@@ -295,7 +314,7 @@ class LeafSums:
 
 
 def leaf_block(sums: LocalSums, leads: Array) -> LeafSums:
-    """The sums of every leaf, led to the prediction."""
+    """The block of sums of bumps leaf by leaf, with the leads (p, d) multiplied in."""
     return LeafSums(
         sums.splits,
         tuple(bump_block(leaf.bumps, product(leaf.C.astype(float), leads)) for leaf in sums.leaves),
@@ -305,7 +324,7 @@ def leaf_block(sums: LocalSums, leads: Array) -> LeafSums:
 
 @dataclass(frozen=True)
 class AnySums:
-    """Features of a kind that is not known here, in double precision, times their leads."""
+    """Features of a kind that is not in ``KINDS``, in double precision, times their leads."""
 
     features: FeatureMap
     leads: Array
@@ -318,7 +337,10 @@ class AnySums:
 
 @dataclass(frozen=True)
 class TreeSums:
-    """The trees of all members as those of one, with a feature for each output."""
+    """The trees of all members, with the leads multiplied into the values of their leaves.
+
+    ``trees`` is a forest of one member, whose features are the outputs of the prediction.
+    """
 
     trees: Forest
 

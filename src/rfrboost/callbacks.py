@@ -2,10 +2,10 @@
 
 A callback is anything that can be called with the record of a layer, a dict with ``layer``,
 ``loss``, ``step_length``, ``gradient_norm`` and ``seconds`` as in ``history_``. It is called in the
-thread that called ``fit``. If it returns True the fit ends with what has been fitted; with
-``END_FAMILY`` only the layers of the family at hand end, and an ensemble goes on with the next
-one. Anything else lets the fit go on. If it raises, the fit ends with that error, and the estimator
-stays as it was.
+thread that called ``fit``. If it returns True the fit ends with what has been fitted. If it returns
+``END_FAMILY`` the present family gets no more layers, and an ensemble continues with the next one.
+Anything else changes nothing. If it raises, the fit ends with that error, and the estimator stays
+as it was.
 
 An ensemble fits one boosted family after the other (trees, dense features, sparse features), each
 from layer 1 on; a loss is then that of held-out rows. A single network has one family and its loss
@@ -94,7 +94,7 @@ REST = 4.0
 
 
 class LiveCurve:
-    """Draws the loss of every layer while a fit goes on, a line for each family.
+    """Draws the loss of every layer during a fit, a line for each family.
 
     In a notebook the figure is shown below the cell and updated in place; elsewhere it is a window
     of Matplotlib, if its backend has any. Drawing takes time, so that not every layer is drawn at

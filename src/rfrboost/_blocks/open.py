@@ -12,18 +12,20 @@ from rfrboost._rows.spill import Spill
 from rfrboost._rows.streamed import Streamed
 from rfrboost._typing import Array
 
-# Weights beyond 2 to this power, or below its inverse, may be too large or too small for sums.
+# If the largest weight is above 2 to this power, or below its inverse, sums with unscaled weights
+# may have overflowed or underflowed (floats end at 2^1024), and are taken again.
 MOST_EXPONENT = 500
 
 
 @contextmanager
 def open_blocks(source: BlockArrays, sizes: Sizes = SIZES) -> Iterator[Streamed]:
-    """All rows of the source in chunks, read once and checked; temporary files end with it."""
+    """All rows of the source in chunks, read once and checked; temporary files are removed at the
+    end."""
     spill = Spill(source.blocks.spill_dir, source.blocks.disk_budget)
     with spill.open_files:
         chunks = Streamed(source, spill, sizes)
         if source.weighted:
-            # Divided by a power of two, so that equal weights of any size give the same bits.
+            # Weights are divided by a power of two, as those of rows in memory are.
             exponent = int(np.frexp(source.largest_weight)[1])
             least = least_weight(source.largest_weight)
             if source.smallest_weight <= least:
@@ -42,7 +44,7 @@ def scale_weights(chunks: Chunks, exponent: int) -> None:
 
 
 def least_weight(largest: float) -> float:
-    """The weight up to which a row is left out, beside the largest one."""
+    """The weight up to which a row is left out, given the largest weight."""
     return float(np.ldexp(NEGLIGIBLE_WEIGHT, int(np.frexp(largest)[1])))
 
 

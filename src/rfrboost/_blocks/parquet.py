@@ -47,7 +47,7 @@ class Roles:
 
     def block(self, name: str, batch: Any) -> NamedBlock:
         """An Arrow batch of these columns as a block."""
-        # A column that pandas used as its index is a column like any other.
+        # pandas would make an index of a column that it once wrote as one; it stays a column here.
         frame = batch.to_pandas(ignore_metadata=True)
         y = frame[self.targets[0]] if self.single else frame[self.targets]
         w = frame[self.weight] if self.weight else None
@@ -61,7 +61,7 @@ def roles(
     weight: str | None,
     columns: Sequence[str] | None,
 ) -> Roles:
-    """The roles of the columns that are present, or a ValueError that names a column at fault."""
+    """The roles of the columns that are present, or a ValueError that names the wrong column."""
     targets = [target] if isinstance(target, str) else list(target)
     other = {*targets, weight}
     present = [name for name in present if name in other or not UNNAMED_INDEX.fullmatch(name)]

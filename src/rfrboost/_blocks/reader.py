@@ -1,4 +1,4 @@
-"""Row blocks as a fit takes them: checked arrays of numbers, whatever type they came as.
+"""Row blocks as a fit takes them: checked arrays of numbers, whatever type the user passed.
 
 Blocks must agree with the first one in columns, targets and whether rows have weights; an error
 names the block that does not.
@@ -70,7 +70,7 @@ class BlockArrays:
             yield self.to_fit(block)[:3]
 
     def to_fit(self, block: NamedBlock) -> tuple[Array, Array, Array | None, Mask]:
-        """X, y and weights of the rows of a block that weigh anything, and a mask (m,) of them."""
+        """X, y and weights of a block's rows whose weight is not negligible, and a mask of them."""
         X, y, w = self.checked(block)
         counting = self.counting(y, w)
         if counting.all():
@@ -84,7 +84,7 @@ class BlockArrays:
             return self._encoded(block.X), y, w
 
     def beside(self, block: NamedBlock) -> tuple[np.ndarray, Array | None]:
-        """y, with the number of axes that it came with, and weights; X is checked but not read."""
+        """y, with as many axes as the user's, and weights; X is checked but not read."""
         with naming(block):
             y, w = self._targets(block)
         return (y[:, 0] if self.y_is_1d and y.ndim > 1 else y), w
@@ -129,7 +129,7 @@ class BlockArrays:
         return columns
 
     def coded(self, y: np.ndarray) -> Array:
-        """The targets of rows that count as numbers (m, k)."""
+        """The targets of rows, already without those of negligible weight, as numbers (m, k)."""
         return y
 
     def _weights(self, w: Any) -> Array:
@@ -143,7 +143,7 @@ class BlockArrays:
         return weights
 
     def drop_below(self, least: float) -> None:
-        """Before the rows are read anew: leave out those of weight up to ``least``."""
+        """Leave out rows of weight up to ``least`` from now on: the rows are then read again."""
         self.least_weight = least
 
     def _check_columns(self, X: Any) -> None:
@@ -220,7 +220,7 @@ class ClassBlockArrays(BlockArrays):
         self.found = []
 
     def classes(self) -> tuple[np.ndarray, np.ndarray]:
-        """All labels, sorted, and for each number of ``coded`` its place among them."""
+        """All labels, sorted, and for each number of ``coded`` the label's index among them."""
         labels = np.concatenate(self.found)
         classes, places = np.unique(labels, return_inverse=True)
         return classes, places

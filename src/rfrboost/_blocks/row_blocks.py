@@ -21,7 +21,7 @@ class RowBlocks:
     """Rows in blocks, for ``fit``: more of them than memory holds.
 
     Wraps anything that can be iterated several times and gives ``(X, y)`` or ``(X, y, w)``: arrays
-    or data frames X, their targets y, and weights w. Blocks may have any number of rows, also none;
+    or data frames X, their targets y, and weights w. Blocks may have any number of rows, even zero;
     the fitted model does not depend on it. Every iteration must give the same rows in the same
     order.
 
@@ -32,7 +32,7 @@ class RowBlocks:
         only once, are refused.
     spill_dir : path, default=None
         The folder of temporary files; None is the system's folder for them. The files have no names
-        and are gone when the fit ends, however it ends.
+        and are removed when the fit ends, also if it is killed.
     disk_budget : float, default=16e9
         The most bytes that temporary files may have together. What does not fit is read or computed
         again in every pass over the rows, which takes longer and gives the same model.

@@ -1,8 +1,8 @@
 """A first pass over row blocks: the number of rows, and evenly spaced rows as a sample.
 
 If the rows are few, the sample is all of them. Encoders of large tables are fitted to the sample.
-Columns must hold the same in all blocks: numbers in one and text in another would silently become
-text when the blocks are put below each other.
+A column must hold the same kind of values in all blocks: numbers in one and text in another would
+silently become text when the blocks are concatenated.
 """
 
 import sys
@@ -20,7 +20,7 @@ from rfrboost._tables.table import CONVERSIONS, KIND_WORDS, NOTHING, read_table
 
 
 class BlockSample:
-    """The rows whose numbers are multiples of ``every``, and the number ``n_rows`` of all rows.
+    """The rows whose indices are multiples of ``every``, and the number ``n_rows`` of all rows.
 
     ``every`` is the least power of two that leaves at most ``Sizes.sampled_rows`` rows. Blocks
     beyond the ``deadline``, a reading of ``time.perf_counter``, are not read.
@@ -76,7 +76,7 @@ class BlockSample:
 
 
 class Contents(NamedTuple):
-    """What a block is: the kind of its table, what errors call its columns, and their kinds.
+    """What a block holds: the kind of its table, the names of its columns in errors, their kinds.
 
     Sparse matrices, arrays of numbers and blocks without rows name no columns.
     """
@@ -87,7 +87,7 @@ class Contents(NamedTuple):
 
 
 def contents_of(X: Any) -> Contents:
-    """What X of a block is."""
+    """What the X of a block holds."""
     if sparse.issparse(X) or not np.shape(X)[0]:
         return Contents(kind_of(X), (), ())
     table = read_table(X)
@@ -149,8 +149,8 @@ def concatenated(parts: tuple[Any, ...]) -> Any:
     if hasattr(parts[0], "columns"):
         # pandas and polars both have concat; the library is imported if its frames exist.
         with warnings.catch_warnings():
-            # pandas 2 announces another type for columns that are empty in a block. Columns are
-            # read by what is in their cells.
+            # pandas 2 warns that columns which are empty in a block will have another type. That
+            # does not matter, because columns are read by what is in their cells.
             warnings.simplefilter("ignore", FutureWarning)
             return sys.modules[library_of(parts[0])].concat(list(parts))
     return np.concatenate(parts)

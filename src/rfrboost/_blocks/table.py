@@ -1,4 +1,4 @@
-"""Row blocks as one encoded table, for automatic fits: small beside the rows as they came.
+"""Row blocks as one encoded table, for automatic fits; it is much smaller than the rows themselves.
 
 Blocks are encoded one at a time and written into an array of float64, 8 bytes for each number. The
 array is in memory, or in a temporary file if it has more than ``Sizes.table_bytes``.
@@ -14,15 +14,16 @@ from rfrboost._numerics.sizes import Sizes
 from rfrboost._rows.spill import Spill, mapped
 from rfrboost._typing import Array, Mask
 
-#: X (m, D), y (m, k) and weights (m,) of the rows of a block that weigh anything, and which these
-#: are, a mask of all its rows
+#: X (m, D), y (m, k) and weights (m,) of a block's rows whose weight is not negligible, and a mask
+#: of these among all its rows
 Part = tuple[Array, Array, Array | None, Mask]
 
 
 class EncodedTable(NamedTuple):
-    """All rows that weigh anything: ``x`` (n, D+1) with a last column of ones, y (n, k), weights.
+    """All rows whose weight is not negligible, encoded.
 
-    ``present`` says which of all rows they are.
+    ``x`` (n, D+1) has a last column of ones, y is (n, k). ``present`` is a mask of these rows among
+    all rows.
     """
 
     x: Array
@@ -36,8 +37,9 @@ def encoded_table(
 ) -> EncodedTable:
     """Put all rows into one table; there are at most ``n_rows``.
 
-    ``sample`` are the encoded rows that the encoder was fitted to, the evenly spaced ones: in their
-    target encodings they have not seen their own target, as others have not.
+    ``sample`` are the evenly spaced rows that the encoder was fitted to, encoded. Their target
+    encodings are computed without their own targets. Other rows are encoded by the encoder, which
+    does not know their targets either.
     """
     every = spacing(n_rows, sizes.sampled_rows)
     present = np.zeros(n_rows, bool)

@@ -20,8 +20,8 @@ from distributed.protocol import pickle
 
 from rfrboost._rows.chunks import FAN_IN, TreeSum
 
-# Bytes up to which arguments are sent with every task. Larger ones are sent once and passed on
-# between workers, so that the client does not send them for every chunk.
+# The most bytes (32 KB) of arguments that are sent with every task. Larger ones are sent once and
+# passed on between workers, so that the client does not send them for every chunk.
 SENT_WITH_TASK = 2**15
 
 Futures = list["Future[Any]"]
@@ -49,7 +49,8 @@ class Call:
 
 
 class Cluster:
-    """The workers of a client during one fit, whose tasks have keys with a token of their own."""
+    """The workers of a client during one fit. ``token`` is in the keys of its tasks, so that they
+    differ from those of other fits."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

@@ -47,9 +47,9 @@ def cut_like(A: Any, X: Any, name: str) -> Any:
 
 
 class Partitions:
-    """All partitions as futures of :class:`~rfrboost._blocks.block.NamedBlock`, counted.
+    """All partitions as futures of :class:`~rfrboost._blocks.block.NamedBlock`.
 
-    ``n_rows`` is the number of all rows, ``firsts`` the number of the first row of each partition.
+    ``n_rows`` is the number of all rows, ``firsts`` the index of the first row of each partition.
     ``reader`` says how targets and weights are read.
     """
 
@@ -138,7 +138,7 @@ def counts_of(block: NamedBlock, reader: BlockArrays) -> Counts:
 
 
 def every_nth_row(block: NamedBlock, first: int, n: int, reader: BlockArrays) -> Sums:
-    """The rows of a partition whose numbers among all rows are multiples of n, and its contents."""
+    """The rows of a partition whose indices among all rows are multiples of n, and its contents."""
     y, w = copy(reader).beside(block)
     with naming(block):
         contents = [(block._replace(X=None, y=None, w=None), contents_of(block.X))]

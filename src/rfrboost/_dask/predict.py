@@ -64,7 +64,7 @@ def predicted_frame(X: Any, model: Any, method: str) -> Any:
 def framed(model: Any, values: np.ndarray, X: Any) -> Any:
     """Predictions as a series or frame with the index of X; columns of classes have their names."""
     if values.ndim == 1:
-        # Of a partition without rows the type of text would be unknown.
+        # The type of labels that are text cannot be told from a partition without rows.
         known = model.classes_ if values.dtype.kind in "OU" else values
         dtype = X._constructor_sliced(known).dtype
         return X._constructor_sliced(values, index=X.index, name="prediction", dtype=dtype)

@@ -25,13 +25,13 @@ from rfrboost._rows.streamed import INPUTS, Arrays, rows_of_arrays, stacked
 def open_partitions(
     partitions: Partitions, source: BlockArrays, sizes: Sizes = SIZES
 ) -> DaskChunks:
-    """All rows that count, in chunks.
+    """All rows whose weight is not negligible, in chunks.
 
-    ``source`` says how partitions are read. The labels found are noted in it.
+    ``source`` says how partitions are read. The labels found are recorded in it.
     """
     exponent = int(np.frexp(partitions.largest_weight)[1])
     if source.weighted:
-        # Divided by a power of two, so that equal weights of any size give the same bits.
+        # Weights are divided by a power of two, as those of rows in memory are.
         source.least_weight = least_weight(partitions.largest_weight)
     cluster = partitions.cluster
     if isinstance(source, ClassBlockArrays):
@@ -47,10 +47,10 @@ def open_partitions(
 
 
 def streamed_partitions(partitions: Partitions, source: BlockArrays) -> Iterator[Part]:
-    """The rows of all partitions that count, encoded on the workers and brought to the client.
+    """The rows of all partitions, encoded on the workers and brought to the client.
 
-    At most two partitions for each worker are on their way at a time. The labels found are noted in
-    ``source``.
+    Rows of negligible weight are left out. At most two partitions for each worker are under way at
+    a time. The labels found are recorded in ``source``.
     """
     cluster = partitions.cluster
     if isinstance(source, ClassBlockArrays):
@@ -68,7 +68,7 @@ def streamed_partitions(partitions: Partitions, source: BlockArrays) -> Iterator
 
 
 def number_labels(cluster: Cluster, blocks: Futures, source: ClassBlockArrays) -> None:
-    """Find the labels of all rows that count, and number them in sorted order."""
+    """Find the labels of all rows whose weight is not negligible, and number them in order."""
     found = cluster.total(cluster.map(applied, Call(labels_of, (source,)), blocks)).values[0]
     if found:
         labels = np.unique(np.concatenate(found))
@@ -77,7 +77,7 @@ def number_labels(cluster: Cluster, blocks: Futures, source: ClassBlockArrays) -
 
 
 def labels_of(block: NamedBlock, source: ClassBlockArrays) -> Sums:
-    """The distinct labels of the rows of a partition that count."""
+    """The distinct labels of the rows of a partition, without those of negligible weight."""
     y, w = copy(source).beside(block)
     y = y[source.counting(y, w)]
     return Sums([np.unique(y)] if len(y) else [])
@@ -90,7 +90,7 @@ def read_partition(block: NamedBlock, source: BlockArrays) -> Arrays:
 
 def encoded_partition(block: NamedBlock, source: BlockArrays) -> Part:
     """The rows of a partition to fit, and which of all its rows they are."""
-    # A copy, because it notes what it reads, and other tasks share it.
+    # A copy of the source, because it records what it reads, and other tasks share it.
     return copy(source).to_fit(block)
 
 
@@ -102,7 +102,10 @@ def size_of(read: Arrays) -> Sums:
 def cut_anew(
     cluster: Cluster, read: Futures, rows_of_each: list[int], weighted: bool, sizes: Sizes
 ) -> DaskChunks:
-    """The chunks that the same rows are cut into in memory, made of runs of partitions' rows."""
+    """The chunks that the same rows would be cut into in memory.
+
+    A chunk is made of runs: consecutive rows of one partition.
+    """
     n_rows = sum(rows_of_each)
     whole_chunk = sizes.chunk_rows
     lengths = [min(whole_chunk, n_rows - first) for first in range(0, n_rows, whole_chunk)]
@@ -123,7 +126,7 @@ def cut_anew(
 
 
 def runs_of(rows_of_each: list[int], chunk_rows: int) -> Iterator[tuple[int, int, int]]:
-    """Partitions cut where chunks begin: the partition's number, and where the run begins and ends.
+    """Partitions cut where chunks begin: the partition's index, and where the run begins and ends.
 
     ``rows_of_each`` are the lengths of the partitions.
     """

@@ -30,7 +30,7 @@ from rfrboost._tables.table import UNREADABLE, unreadable
 from rfrboost._typing import Array, Indices, Mask
 
 # How far predictions of an automatic fit may leave the range of the training targets, as a share of
-# its width. Enough for a trend that goes on, too little for an absurd prediction.
+# its width. Enough for a trend that continues, too little for an absurd prediction.
 BEYOND = 0.25
 
 # The types of numbers that X may have; others become float64.

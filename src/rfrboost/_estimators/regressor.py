@@ -134,8 +134,8 @@ class RFRBoostRegressor(NetworkRegressor):
         rows, and X are their numbers. Sample weights are passed to scikit-learn's scorers only.
     snapshot : str or path, default=None
         Ensemble: a file to which every family is written once it is fitted. If the fit is killed,
-        the same fit goes on after the last of them, to the same model bit for bit; the snapshot of
-        another fit is refused. It is removed when the fit is complete. It holds training rows, and
+        the same call continues after the last of them, and gives the same model bit for bit; the
+        snapshot of another fit is refused. It is removed after the fit. It holds training rows, and
         no pickle; it needs an integer as ``random_state``, and the package safetensors.
     random_state : int, RandomState or None, default=None
         The same seed gives the same model. Which rows are drawn depends on their content and

@@ -1,1 +1,1 @@
-"""Model files: what they may hold, how they are written, and how they are read without trust."""
+"""Model files: what they may hold, how they are written, and how untrusted ones are read safely."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-# The permissions that a new file asks for; the system takes the user's umask off them.
+# The permissions of a new file before the system removes those in the user's umask.
 NEW_FILE_MODE = 0o666
 
 
@@ -60,7 +60,7 @@ def creator(mode: int | None) -> Callable[[str, int], int]:
 
     def create(path: str, flags: int) -> int:
         descriptor = os.open(path, flags, NEW_FILE_MODE if mode is None else mode)
-        # The umask may have taken permissions away that the replaced file had.
+        # Give back permissions that the replaced file had and the umask has removed.
         if mode is not None and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
             os.chmod(path, mode)
         return descriptor

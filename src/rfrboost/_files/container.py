@@ -6,18 +6,18 @@
 
 The document holds the format's number, the version of rfrboost that wrote it, the model's state
 with {"array": name} in place of every array, and a SHA-256 checksum of all of that and the arrays.
-A header is written in one way only, and one that is written differently is refused. So every
-changed byte is found, in the header by its value or its spelling, in the arrays by the checksum.
-The checksum finds accidents. It proves nothing about who wrote a file, so everything is checked as
-if there were no checksum.
+The same content always gives the same bytes of a header, and a header with other bytes is refused.
+So every changed byte is found: in the header by its content or how that is written, in the arrays
+by the checksum. The checksum finds accidents. It proves nothing about who wrote a file, so
+everything is checked as if there were no checksum.
 
-Format 2 is written only for models that format 1 cannot hold. One is a model whose outputs have
-scales of their own. Another is one whose texts would not fit into a header. Lists of long text
-become {"texts": name} in format 2, an array of bytes that hold the list as JSON.
+Format 2 is written only for models that format 1 cannot hold: models that are compressed, whose
+outputs have a scale each, or whose texts would not fit into a header. In format 2 long lists of
+text become {"texts": name}, an array of bytes that hold the list as JSON.
 
-A forged header can be built so that Python takes forty times its bytes, and microseconds for every
-value in it. So headers are bounded in bytes and in values; with these bounds, refusing the worst
-one takes about a second and less than 256 MB.
+A forged header can be built so that Python needs forty times its bytes of memory, and microseconds
+for every value in it. So headers are bounded in bytes and in values; with these bounds, refusing
+the worst one takes about a second and less than 256 MB.
 """
 
 import hashlib
@@ -37,12 +37,12 @@ NEWEST_FORMAT = 2
 OLDER_FORMAT = 1
 NEWER_FORMAT = 2
 
-# Bytes, 16 MB. A file that declares more is refused before it is read, so that a forged length
-# cannot fill the memory.
+# The most bytes of a header, 16 MB. A file that declares more is refused before it is read, so that
+# a forged length cannot fill the memory.
 LARGEST_HEADER = 2**24
 
-# Values, half a million, that a header may hold, counted by the characters that precede them. Each
-# takes up to 300 bytes and 2 µs. A layer has about a hundred.
+# The most values in a header, half a million, counted by the characters that precede them. Each
+# takes up to 300 bytes of memory and 2 µs, and a layer has about a hundred values.
 MOST_VALUES = 2**19
 
 # The largest number of axes of an array: the leaf values of trees have four.
@@ -67,8 +67,8 @@ NESTED = frozenset({dict, list})
 
 Arrays = dict[str, np.ndarray]
 
-# Where a value is in a document: its key, and where the dict or list around it is. Joined to a name
-# only where an array is, because a forged document can have millions of values below a long key.
+# Where a value is in a document: where the dict or list around it is, and its key. These are joined
+# to a name only for arrays, because a forged document can have millions of values below a long key.
 Place = tuple["Place", str] | None
 
 DOCUMENT = Record(
@@ -225,9 +225,9 @@ def read_header(stream: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, 
 
 
 def is_as_written(header: bytes, table: dict[str, Any], document: dict[str, Any]) -> bool:
-    """Whether a header is the one spelling of its content that is written: all of it is ASCII.
+    """Whether a header has the bytes, all of them ASCII, that are written for its content.
 
-    Names that occur twice, and numbers that are not finite, have no spelling.
+    That is never so if a name occurs twice or a number is not finite.
     """
     try:
         text = to_json(document)
@@ -373,7 +373,7 @@ def checksum(document: dict[str, Any], arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-# Made once: there is a text for every array.
+# Made once, because JSON is written for every array.
 WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -383,7 +383,7 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: str | bytes) -> Any:
-    """A JSON value. Whether it was written in the one way that is allowed is left to compare."""
+    """A JSON value. The caller compares whether it was written as :func:`to_json` writes it."""
     try:
         return json.loads(text if isinstance(text, str) else text.decode("utf-8"))
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""What a file holds of an estimator: its parameters, and what its fit left.
+"""What a file holds of an estimator: its parameters, and the result of its fit.
 
 Every entry has a schema (:mod:`rfrboost._files.schema`) that says what it may be; whatever is read
-is checked by its schema, and then the parts are checked against each other. Not for estimators of
-other classes than rfrboost's own.
+is checked by its schema, and then the parts are checked against each other. Only estimators of
+rfrboost's own classes can be written.
 """
 
 import warnings
@@ -61,7 +61,8 @@ LABEL_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-# NumPy gives every string the room of the longest; more characters than this in all are refused.
+# The most characters of all labels together, 256 MB: NumPy gives every string the room of the
+# longest, so that one long label in a forged file could fill the memory.
 MOST_CHARACTERS = 2**26
 
 
@@ -113,14 +114,14 @@ class Names:
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether this is a parameter's value by itself."""
+    """Whether this is None, a bool, a number or a string."""
     return value is None or type(value) in (bool, int, str) or is_number(value)
 
 
 class Parameter:
     """A constructor parameter: None, a bool, number or string, a tuple of them, or a loss.
 
-    Other sequences are read again as tuples.
+    Other sequences become tuples when they are read.
     """
 
     def write(self, value: Any, where: str) -> State:
@@ -146,7 +147,7 @@ class Parameter:
         return JsonValue("a plain value", is_scalar).read(state, where)
 
 
-# The most values of a parameter: those that list columns may be long.
+# The most values of a parameter. Parameters that list columns may be long.
 MOST_VALUES = 100_000
 
 #: parameters that only fits use, and that may be objects of any kind: files have None instead
@@ -348,7 +349,7 @@ def read_compression(values: dict[str, Any] | None) -> Compression | None:
 
 
 def model_fits(fitted: Fitted, automatic: bool) -> bool:
-    """Whether the parts of a model have the sizes that they need beside each other."""
+    """Whether the sizes of all parts of a model agree."""
     targets = fitted.targets
     if isinstance(targets, ClassTargets):
         outputs = targets.n_outputs
@@ -374,7 +375,8 @@ def model_fits(fitted: Fitted, automatic: bool) -> bool:
 
 
 def bounds_fit(bounds: Any, outputs: int) -> bool:
-    """Least and largest predictions, if there are any, of all outputs together or of each."""
+    """Whether bounds, if there are any, are a least and a largest prediction: one pair for all
+    outputs, or one for each."""
     if bounds is None:
         return True
     right_shape = bounds.shape in ((2, 1), (2, outputs))
@@ -382,7 +384,7 @@ def bounds_fit(bounds: Any, outputs: int) -> bool:
 
 
 def columns_fit(n_columns: int, names: np.ndarray | None) -> bool:
-    """As many names as columns, if there are names."""
+    """Whether there are as many names as columns, if there are names."""
     return names is None or len(names) == n_columns
 
 
@@ -396,7 +398,7 @@ def network_columns(inputs: Inputs) -> int:
 
 
 def calibration_fits(fitted: Fitted, outputs: int, scores: int) -> bool:
-    """Scores, if there are any, of every member that Φ is made of."""
+    """Whether scores, if there are any, are those of every member that Φ is made of."""
     if fitted.calibration is None:
         return True
     width = fitted.width

@@ -49,7 +49,7 @@ def size_of(stream: BinaryIO) -> int:
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """The file, if it is one; whatever is wrong with what is read from it becomes a sentence."""
+    """Open a file. Errors of its content are raised again with the path and "Cannot load"."""
     path = Path(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):

@@ -1,4 +1,4 @@
-"""``save`` and ``load``: estimators in files, which are read without trust."""
+"""``save`` and ``load``: estimators in files, which are read as if anybody had written them."""
 
 import os
 from typing import Any
@@ -57,9 +57,9 @@ def save_estimator(estimator: Estimator, path: str | os.PathLike[str]) -> None:
 
 
 def format_for(estimator: Estimator) -> int:
-    """The oldest format that holds an estimator.
+    """The oldest format that can hold an estimator.
 
-    In format 1 all outputs have one scale, and no model is compressed.
+    Format 1 cannot hold a scale for each output, nor a compressed model.
     """
     if not isinstance(estimator, NetworkEstimator):
         return OLDER_FORMAT

@@ -48,10 +48,10 @@ from rfrboost._typing import Array
 
 SHARE = JsonValue("a number from 0 to 1", lambda v: is_number(v) and 0 <= v <= 1)
 
-# The largest place in a list that files may name.
+# The largest index in a file: it fits into four bytes.
 LARGEST_PLACE = 2.0**31
 
-# The whole numbers that float32 holds exactly end here.
+# Every whole number up to this one is exact in float32.
 LARGEST_SINGLE = 2**24
 
 LEVEL = JsonValue("a number between 0 and 1", lambda v: is_number(v) and 0 < v < 1)
@@ -97,10 +97,10 @@ class Metric:
 
 @dataclass(frozen=True)
 class Places:
-    """An array of places in a list with ``ndim`` axes: whole numbers from 0 on, written as floats.
+    """An array of indices with ``ndim`` axes: whole numbers from 0 on, written as floats.
 
-    ``dtype`` is the type of the array. Numbers that a float32 holds exactly are written as such
-    where the array has four bytes each.
+    ``dtype`` is the type of the array. Indices of four bytes are written as float32 if that holds
+    all of them exactly.
     """
 
     ndim: int

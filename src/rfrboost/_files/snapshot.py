@@ -1,11 +1,11 @@
-"""Snapshots: the finished families of an ensemble in a file, so that a fit that was killed goes on.
+"""Snapshots: the finished families of an ensemble in a file, so that a killed fit can be resumed.
 
 A snapshot is a container like a model file (:mod:`rfrboost._files.container`): arrays, JSON, a
-checksum, and no pickle. It has a key, the hash of the rows and parameters of its fit, and is
-refused by any other fit. It is written anew, atomically, after every family.
+checksum, and no pickle. It has a key, the hash of the rows and parameters of its fit, and any other
+fit refuses it. It is written anew, atomically, after every family.
 
-Layers under different penalties share their random features, and are later recognised by that. So
-every feature map is written once, and layers name it by its number.
+Layers under different penalties share the object that holds their random features, and the ensemble
+is put together by that. So every feature map is written once, and layers refer to it by its index.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ WHOLE = JsonValue("a whole number from 0 on", lambda v: type(v) is int and 0 <= 
 
 
 class Ordered:
-    """An array of numbers, single or double, in the order of memory that it had.
+    """An array of numbers, single or double, that keeps its memory order (C or Fortran).
 
     Products of matrices round differently in another order.
     """
@@ -69,7 +69,7 @@ class Ordered:
 
 
 class Metric:
-    """A matrix, or the vector of its diagonal, in its order of memory."""
+    """A matrix, or the vector of its diagonal, that keeps its memory order."""
 
     def write(self, value: Any, where: str) -> State:
         return {"axes": value.ndim, "L": Ordered(value.ndim).write(value, where)}
@@ -102,7 +102,7 @@ class Records:
         return tuple(LayerRecord(**record) for record in ListOf(RECORD).read(state, where))
 
 
-#: a layer of a group; ``features`` is the number of a feature map
+#: a layer of a group; ``features`` is the index of a feature map
 MOVES: dict[str, Schema] = {
     "group": ListOf(WHOLE),
     "features": WHOLE,
@@ -124,7 +124,7 @@ KERNEL = Record(
     {"maps": ListOf(FEATURE_MAP), "layers": ListOf(Record(MOVES)), "out_of_fold": Ordered(2)}
 )
 TREES = Record({"members": ListOf(FEATURE_MAP), "out_of_fold": Ordered(2), "records": Records()})
-#: a family by the name of its class; None is one that was tried and is not part of the model
+#: the schema of each kind of family; a family that was fitted but is not in the model is None
 FAMILIES: dict[str, Record] = {"boosted": BOOSTED, "kernel": KERNEL, "trees": TREES}
 
 
@@ -155,7 +155,7 @@ class SnapshotFile:
         self.families = OBJECT.read(document["fitted"], "its families")
 
     def read(self, phase: str) -> tuple[Any, int] | None:
-        """A family that was fitted in this phase, and how many random streams there were then."""
+        """The family of a phase, and how many random streams the fit had spawned by then."""
         state = self.families.get(phase)
         if state is None:
             return None
@@ -202,7 +202,7 @@ def written(family: Any) -> tuple[str | None, State]:
 
 
 def features(maps: dict[int, tuple[int, Any]]) -> list[Any]:
-    """The feature maps in the order of their numbers."""
+    """The feature maps in the order of their indices."""
     return [feature_map for _, feature_map in maps.values()]
 
 
@@ -238,7 +238,7 @@ READERS = {"boosted": read_boosted, "kernel": read_kernel, "trees": read_trees}
 
 
 def with_map(layer: dict[str, Any], maps: tuple[Any, ...]) -> dict[str, Any]:
-    """A layer with its feature map in place of the number."""
+    """A layer with its feature map in place of the map's index."""
     if layer["features"] >= len(maps):
         raise ModelFileError("a layer of the snapshot has no features")
     return {**layer, "features": maps[layer["features"]]}

@@ -111,7 +111,7 @@ END = OrNone(JsonValue("a number or a date", lambda v: type(v) is str or is_numb
 
 
 class Report:
-    """A ``ColumnReport``; it has a field ``kind``, which a tag would hide."""
+    """A ``ColumnReport``. It is no ``Kind``, because its field ``kind`` has the name of the tag."""
 
     record = Record(
         {

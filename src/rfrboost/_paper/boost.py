@@ -35,10 +35,10 @@ from rfrboost._rows.chunks import Chunk, Chunks, InMemory, Sums, gather, weighte
 from rfrboost._rows.draw import ContentOrder, Order, draw_features, split_into_parts
 from rfrboost._typing import Array
 
-# A column of X that stays this close to its mean counts as constant: products of squares of its
-# deviations would underflow.
+# A column of X counts as constant if no value is further from its mean than this: products of two
+# squares of its deviations (1e-240) come close to the smallest float.
 SMALLEST_INPUT = 1e-60
-# A standard deviation up to this share of the mean is rounding: the column of Φ is constant.
+# A standard deviation up to this share of the mean is a rounding error: the column is constant.
 SMALLEST_DEVIATION = 1e-12
 # A fit has numbered random streams. Stream 0 draws Φ₀ and stream t the features of layer t. The
 # metric after t layers is learned from rows that stream METRIC_STREAM + t draws; ROWS_STREAM draws
@@ -95,8 +95,8 @@ def boost(
 ) -> tuple[Network, list[LayerRecord]]:
     """Fit a network, or add layers to a fitted one, up to ``recipe.n_layers``.
 
-    Returns it with the records of the layers that were added. ``watch``, if there is one, is told
-    of every layer, and may end the fit.
+    Returns the network and the records of the layers that were added. ``watch``, unless it is None,
+    gets the record of every layer, and may end the fit.
     """
     facts = chunks.facts
     # Subtracting the mean changes neither SWIM features nor a head with an intercept, and keeps
@@ -141,7 +141,8 @@ def boost(
 
 
 def layer_generator(seed: int, t: int) -> Generator:
-    """Random stream t, which depends on nothing before: added layers are those of one long fit."""
+    """Random stream t of a fit. It does not depend on earlier streams, so that layers added by
+    ``warm_start`` equal those of one long fit."""
     return default_rng(SeedSequence(seed, spawn_key=(t,)))
 
 
@@ -161,7 +162,7 @@ def prepare(chunks: Chunks, mean: Array, recipe: Recipe) -> Order:
 
 
 def largest_deviations(chunks: Chunks, mean: Array) -> Array:
-    """max|x − mean| of every column, rounded as the differences themselves are."""
+    """max|x − mean| of every column, from its extremes, with the same rounding as x − mean."""
     return np.maximum(chunks.facts.x_high - mean, mean - chunks.facts.x_low)
 
 
@@ -173,7 +174,7 @@ def centered_rows(chunk: Chunk, mean: Array, constant: Array) -> Array:
 
 
 def by_columns(chunk: Chunk) -> Array:
-    """y in Fortran order: losses work across the few outputs of each row, which is fast in it."""
+    """y in Fortran order, in which sums over the few outputs of each row are fast."""
     return np.asfortranarray(chunk.y)
 
 
@@ -235,7 +236,7 @@ def sample_features(
         )
     entries = chunks.facts.n_rows * features.width
     if entries < chunks.sizes.single_precision_entries:
-        return features  # too little work to be worth the digits that single precision loses
+        return features  # in double precision: with so little work, single precision saves nothing
     dtype = recipe.step.dtype(features, head)
     if dtype == np.float64:
         return features
@@ -254,7 +255,8 @@ def x_sampler(chunks: Chunks, order: Order, network: Network, recipe: Recipe) ->
 
 
 def advanced(chunk: Chunk, layer: Layer, known: bool) -> Array:
-    """Φ after the layer, in place, from the step's outputs if they are ``known`` already."""
+    """Φ after the layer, changed in place; uses ``chunk.outputs`` if the step has computed them
+    (``known``)."""
     for rows, _ in chunk.batches():
         if known:
             layer.advance(chunk.phi[rows], chunk.outputs[rows])
@@ -264,9 +266,10 @@ def advanced(chunk: Chunk, layer: Layer, known: bool) -> Array:
 
 
 def standardize(chunks: Chunks, layer: Layer, head: Head) -> tuple[Layer, Head]:
-    """Standardise Φ by its present statistics; returns the layer that does so too, and the head.
+    """Standardise Φ by its present mean and deviation; returns layer and head for the new Φ.
 
-    The head is in the new coordinates, where it predicts as before: the start of the next fit.
+    The layer now ends with this standardisation. The head is converted to the new Φ, so that it
+    predicts as before; the next head is searched from it.
     """
     standardizer = column_statistics(chunks)
     chunks.set("phi", standardized, standardizer)

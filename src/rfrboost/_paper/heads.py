@@ -3,9 +3,9 @@
     W_t = argmin (1/n) Σ w·l(Wᵀφ + b, y) + λ‖W‖²_F ,     n = Σw ,
 
 with an unpenalised intercept b, as one matrix (width + 1, d) whose last row is b. Squared error has
-a closed form, ridge regression. Other losses are minimised by L-BFGS in
-coordinates in which the problem is nearly round, from the head before (:func:`convex_head`); small
-problems are then taken to the last digits by Newton steps.
+a closed form, ridge regression. Other losses are minimised by L-BFGS, which starts from the head of
+the layer before. It searches in coordinates in which the Hessian is near a multiple of the identity
+(:func:`convex_head`). In small problems Newton steps then find the last digits.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,10 @@ from rfrboost._typing import Array
 # Largest entry of the gradient, in whitened coordinates, at which L-BFGS stops: the risk is then
 # within about 1e-8 of its minimum.
 GRADIENT_TOLERANCE = 1e-5
-# The most Newton steps for a small problem. Each multiplies the number of correct digits.
+# The most Newton steps for a small problem. Each about doubles the number of correct digits.
 NEWTON_STEPS = 3
-# A second derivative up to this counts as zero: squares of the smallest inputs are larger.
+# A second derivative up to this counts as zero. It is below the square of the smallest deviation
+# that an input may have, 1e-120.
 FLAT = 1e-150
 
 # The penalised risk and its gradient, given the head's coordinates as one vector.
@@ -36,7 +37,7 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 
 def constant_head(chunks: Chunks, width: int, loss: Loss) -> Head:
-    """W = 0 and the best constant b: where the first fit starts."""
+    """W = 0 and the best constant b, from which the first head is searched."""
     if loss.starts_at_mean and chunks.facts.n_rows > chunks.sizes.chunk_rows:
         total, weight = chunks.total(target_sums).values
         b = loss.start((total / weight)[None], np.ones(1))
@@ -62,7 +63,7 @@ def fit_head(chunks: Chunks, loss: Loss, l2: float, start: Head) -> Head:
 
 
 def representation_moments(chunk: Chunk) -> Moments:
-    """Moments of (φ, y) over the rows that fit this layer."""
+    """Moments of (φ, y) over the rows that this layer is fitted on."""
     total = Moments(chunk.phi.shape[1] - 1, chunk.y.shape[1])
     for rows, w in chunk.fitting_batches():
         total.add(np.asfortranarray(chunk.phi[rows, :-1]), chunk.y[rows], w)
@@ -117,7 +118,7 @@ def convex_head(chunks: Chunks, moments: Moments, loss: Loss, l2: float, start: 
 def polished(objective: Objective, v: Array) -> Array:
     """Newton steps towards a gradient of zero, as long as they make it smaller.
 
-    L-BFGS compares values of the risk, which rounding makes too coarse to find the last digits.
+    L-BFGS compares values of the risk, whose rounding errors hide the last digits of the minimiser.
     """
     gradient = objective(v)[1]
     # Where the loss is flat the step may not be finite; it is then not taken.
@@ -165,7 +166,8 @@ def risk_sums(chunk: Chunk, loss: Loss, head: Head) -> Sums:
 def mean_curvature(chunks: Chunks, loss: Loss, head: Head) -> float:
     """The mean second derivative of the loss along one direction of raw predictions.
 
-    An estimate of its size; 1 where that is too small or too large to scale by.
+    It estimates how large the Hessian is; 1 is returned if it is too small or too large to divide
+    by.
     """
     total, weight = chunks.total(curvature_sums, loss, head).values
     curvature = total / weight
@@ -188,8 +190,8 @@ def curvature_sums(chunk: Chunk, loss: Loss, head: Head) -> Sums:
 def whitener(hessian: Array, shift: float) -> Array:
     """L with LLᵀ ≈ hessian + shift·I, lower triangular.
 
-    A small multiple of the diagonal is added so that the factor exists. A coordinate that neither
-    varies nor is penalised keeps its own unit.
+    A small multiple of the diagonal is added so that the factor exists. For a coordinate that
+    neither varies nor is penalised, L has a 1.
     """
     diagonal = np.diag(hessian) + shift
     floor = 1e-10 * diagonal + 1e-12 * diagonal.max(initial=0.0)

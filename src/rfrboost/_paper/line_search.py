@@ -6,13 +6,13 @@ evaluation. Both are given a function of α that returns the slope and the curva
 
 from collections.abc import Callable
 
-# Slope, relative to that at 0, or change of α, relative to α, at which the search is done: near the
-# rounding error of sums over rows.
+# The search ends when the slope is this small relative to that at 0, or α changes by this little
+# relative to α: near the rounding error of sums over rows.
 TOLERANCE = 1e-13
-# Evaluations, each a pass over the rows, after which the search ends with what it has.
+# The most evaluations, each a pass over the rows; the search then ends with the last α.
 EVALUATIONS = 30
-# How far beyond the first Newton step, as a multiple of it, a slope that stays negative (separable
-# classes) is followed.
+# The largest α, as a multiple of the first Newton step. It is reached only if the slope stays
+# negative, as it does if classes are separable and the best α is infinite.
 FARTHEST = 64.0
 
 

@@ -1,8 +1,9 @@
 """How a layer's linear map A_t is fitted: Step 1 of Algorithms 1 and 2.
 
 :class:`GradientStep` is that of Algorithm 2, for any convex loss; :class:`GreedyStep` that of
-Algorithm 1, for squared error only, with a dense, diagonal or scalar A_t. Both need of the rows the
-moments of (f_t, r) alone, r (n, d) being the negative gradient of the loss in the raw prediction.
+Algorithm 1, for squared error only, with a dense, diagonal or scalar A_t. Both are computed from
+the moments of (f_t, r), where r (n, d) is the negative gradient of the loss with respect to the raw
+prediction; only a line search goes over the rows again.
 """
 
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class StepRule(Protocol):
 
 
 def residual_moments(chunk: Chunk, features: LayerFeatures, head: Head, loss: Loss) -> Moments:
-    """Moments of (f_t, r), r the negative gradient of the loss in the raw prediction."""
+    """Moments of (f_t, r), where r is the negative gradient with respect to the raw prediction."""
     total = Moments(features.width, head.matrix.shape[1])
     for rows, w in chunk.fitting_batches():
         F = chunk.features(rows, features)
@@ -64,7 +65,7 @@ def residual_moments(chunk: Chunk, features: LayerFeatures, head: Head, loss: Lo
 
 def functional_gradient_norm(moments: Moments, W: Array) -> float:
     """‖W∇l‖ in L₂(μ̂), from Σw·rrᵀ."""
-    # In units of a power of two near the largest entry: squares of W may be beyond all floats.
+    # In units of a power of two near the largest entry: squares of W itself may overflow.
     exponent = int(np.frexp(np.abs(W).max(initial=0.0))[1])
     V = np.ldexp(W, -exponent)
     norm = np.sqrt(max(np.sum((V.T @ V) * moments.rr), 0.0) / moments.weight)
@@ -76,10 +77,11 @@ class GradientStep:
     """Algorithm 2: regress the negative functional gradient on f_t, then search along the fit.
 
     The functional gradient G = RWᵀ has rank at most d and ridge regression is linear in its
-    target, so R (d columns) is regressed on f_t and A_t = W Cᵀ/‖W‖². That factor, like the
-    √n/‖G‖ of Theorem theoremConstrainedLeastSquaresL2Dmu, is undone by the line search; it makes
-    the raw prediction move by about the residual, whatever the size of W. The step length
-    reported is the paper's α_t, for the gradient normalised as in the theorem.
+    target, so R (d columns) is regressed on f_t and A_t = W Cᵀ/‖W‖². The factor 1/‖W‖² makes the
+    raw prediction move by about the residual, whatever the size of W. Like the √n/‖G‖ of Theorem
+    theoremConstrainedLeastSquaresL2Dmu it does not change the result, because the line search
+    chooses the length anyway. The step length reported is the paper's α_t, for the gradient
+    normalised as in the theorem.
     """
 
     l2: float
@@ -155,7 +157,7 @@ def raw_predictions(chunk: Chunk, head: Head) -> Array:
 
 
 def fitting_weight(chunk: Chunk) -> Sums:
-    """Σw over the rows that fit this layer."""
+    """Σw over the rows that this layer is fitted on."""
     w = weights_of(chunk)
     return Sums(sum(float(w[rows].sum()) for rows, _ in chunk.fitting_batches()))
 

@@ -26,15 +26,15 @@ from rfrboost._model.network import LayerFeatures
 from rfrboost._numerics.sizes import SIZES, Sizes
 from rfrboost._typing import Array, Indices
 
-# Parts that are added one after the other before their sum is passed on, in a tree of sums. Eight
-# chunks make few levels of the tree, and enough groups for the workers of a cluster to share.
+# Number of parts that a node of the tree of sums adds up. With eight the tree has few levels, and
+# enough groups of chunks for the workers of a cluster to share.
 FAN_IN = 8
 
-# Rows whose weight is at most about this fraction of the largest are left out. Rounding loses such
-# a row in every sum, and products with its weight may underflow.
+# Rows whose weight is at most about this fraction of the largest are left out. In every sum such a
+# row is lost by rounding, and products with its weight may underflow.
 NEGLIGIBLE_WEIGHT = 1e-60
 
-# The places of a batch's rows in its chunk, and their weights (None where rows have none).
+# Which rows of a chunk a batch has, and their weights (None if rows have no weights).
 Batch = tuple[slice, Array | None]
 
 
@@ -45,7 +45,7 @@ class ThreadBuffer(local):
 
 
 class FeatureCache:
-    """The random features of the present layer, kept between its two passes over the rows.
+    """The random features of the layer being fitted, kept between its two passes over the rows.
 
     One cache serves all rows of a fit. Features are kept for as many rows, from the first on, as
     fit into ``most_bytes``; those of later rows are computed again in the second pass, in one
@@ -100,8 +100,8 @@ class Chunk:
     ``x`` is (n, D) as read, and (n, D+1) with a last column of ones once the fit has centred it;
     ``phi`` (n, width+1) has such a column too. ``y`` is (n, k), ``w`` (n,) or None. The other
     arrays exist only while they are needed: ``raw``, ``outputs`` and ``moves`` within a step;
-    ``x_key``, ``y_key`` and ``code`` once rows can be drawn. For sample splitting, ``parts`` is
-    into how many consecutive slices of equal length the rows are cut (a remainder is unused), and
+    ``x_key``, ``y_key`` and ``code`` once rows can be drawn. For sample splitting, ``parts`` is the
+    number of consecutive slices of equal length that rows are cut into (a remainder is unused), and
     ``part`` is the index of the slice that the present layer is fitted on.
     """
 
@@ -154,7 +154,7 @@ class Chunk:
         )
 
     def at(self, name: str, rows: Indices) -> Array:
-        """The values that some of the rows have under a name."""
+        """The values of the array called ``name`` at some of the chunk's rows."""
         values: Array = getattr(self, name)
         return values[rows]
 
@@ -162,8 +162,8 @@ class Chunk:
 class Chunks(Protocol):
     """All training rows, in chunks."""
 
-    #: number, weight and extremes of the rows as read (for classes, y's extremes are those of the
-    #: class columns)
+    #: number, weight and extremes of the rows as read; in classification y has a column for each
+    #: class, and its extremes are those of these columns
     facts: "Facts"
     #: how many rows are taken at a time
     sizes: Sizes
@@ -175,7 +175,7 @@ class Chunks(Protocol):
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
         """The sum of ``function(chunk, *args)`` over all chunks, in the order of :class:`TreeSum`.
 
-        What the function returns has a method ``take(other)`` that adds another of its kind.
+        What the function returns must have a method ``take(other)`` that adds another result.
         """
 
     def set(self, name: str, function: Callable[..., Any], *args: Any) -> None:
@@ -264,7 +264,7 @@ class Facts:
 
 
 def facts_of(chunk: Chunk) -> Facts:
-    """The facts of one chunk; sums of weights that have not been scaled may overflow."""
+    """The facts of one chunk; if weights have not been scaled, sums of them may overflow."""
     x = chunk.x
     w = chunk.w
     with np.errstate(over="ignore", invalid="ignore"):
@@ -322,24 +322,24 @@ def own_rows(chunk: Chunk, values: Array) -> Array:
 
 
 def gather(chunks: Chunks, name: str, indices: Indices) -> Array:
-    """The values that the rows at these indices have under a name, in the order of the indices."""
+    """The values of the array called ``name`` at the rows with these indices, in their order."""
     distinct, places = np.unique(indices, return_inverse=True)
     found = chunks.total(values_at, name, distinct).values[0]
     return np.concatenate(found)[places] if len(found) > 1 else found[0][places]
 
 
 def values_at(chunk: Chunk, name: str, indices: Indices) -> Sums:
-    """The values of the chunk's rows among those at these indices, which are sorted ascending."""
+    """The values at those of these indices, sorted ascending, that are rows of the chunk."""
     own = slice(*np.searchsorted(indices, [chunk.first, chunk.first + chunk.size]))
     here = indices[own] - chunk.first
     return Sums([chunk.at(name, here)] if len(here) else [])
 
 
 def thinned_targets(chunks: Chunks) -> tuple[Array, Array]:
-    """Targets (m, k) and weights (m,) of all rows or, if there are many, of every n-th.
+    """Targets (m, k) and weights (m,) of every n-th row.
 
-    They are all rows if these are at most ``Sizes.chunk_rows``; n is the least number that leaves
-    at most that many. For statistics that need targets side by side, such as medians.
+    n is the least number that leaves at most ``Sizes.chunk_rows`` rows; it is 1 if there are no
+    more rows than that. For statistics that need all targets at once, such as medians.
     """
     every = -(-chunks.facts.n_rows // chunks.sizes.chunk_rows)
     y, w = chunks.total(every_nth_target, every).values

@@ -1,11 +1,11 @@
 """Drawing rows by their content: which ones are drawn depends on the rows, not on their order.
 
-Rows are sorted by a random projection of x, ties by one of y: their two *keys*. Equal rows have
-equal keys. A draw is a place in that order, in proportion to weight (:class:`ContentOrder`). Up to
-one chunk of rows are simply sorted. More are counted in bins of the first key; a draw says which
-bins it falls into, and only the rows of those bins are sorted, so that the memory of a draw grows
-with the number of rows drawn. Where bins end decides how much work there is, not which rows are
-drawn.
+Rows are sorted by two *keys*: a random projection of x and, where these are equal, one of y. Equal
+rows have equal keys. A draw is a random place in that order, in proportion to weight
+(:class:`ContentOrder`). If there is one chunk only, all its rows are sorted. More rows are first
+counted in bins of the first key. Only the rows of bins that a draw falls into are then sorted, so
+that the memory of a draw grows with the number of rows drawn. Where bins end decides how much work
+there is, not which rows are drawn.
 
 Under sample splitting the rows, which must be in memory, are shuffled and cut into equal parts, one
 for each layer, and a layer draws from its own part (:func:`split_into_parts`, :class:`PartOrder`).
@@ -29,7 +29,7 @@ class Order(Protocol):
     """A way to draw rows."""
 
     def draw(self, size: int, rng: Generator) -> Indices:
-        """The numbers of ``size`` rows, drawn with replacement in proportion to weight."""
+        """The indices of ``size`` rows, drawn with replacement in proportion to weight."""
 
 
 def draw_features(
@@ -44,7 +44,7 @@ def draw_features(
 
 @dataclass
 class KeyedRows:
-    """Some rows, an array (m,) each: their keys, weights, the bins they are in, their numbers."""
+    """Keys, weights, bins and indices of m rows, an array (m,) each."""
 
     x_key: Array
     y_key: Array
@@ -69,7 +69,7 @@ class KeyedRows:
         return self.chosen(np.lexsort((self.y_key, self.x_key)))
 
     def collapsed(self) -> "KeyedRows":
-        """The rows sorted, with one of equal rows for all of them, which has their weight."""
+        """The rows sorted, with equal rows as one row that has the sum of their weights."""
         rows = self.in_order()
         new = np.ones(len(rows.row), bool)
         new[1:] = (np.diff(rows.x_key) != 0) | (np.diff(rows.y_key) != 0)
@@ -84,7 +84,7 @@ class ContentOrder:
     """All rows in the order of their keys. The ``x`` of chunks must be homogeneous already.
 
     ``counts`` is the number of rows in every bin, ``ends`` the weight of all rows up to its end.
-    Up to one chunk of rows are one bin, and sorted from the start (``whole``).
+    The rows of a single chunk are one bin, sorted once (``whole``).
     """
 
     def __init__(self, chunks: Chunks, rng: Generator) -> None:
@@ -106,7 +106,7 @@ class ContentOrder:
 
     def draw(self, size: int, rng: Generator) -> Indices:
         total = self.ends[-1]
-        # A product that is rounded up to the total would lie behind the last row.
+        # A product that is rounded up to the total weight would lie beyond the last row.
         places = np.minimum(rng.random(size) * total, np.nextafter(total, 0))
         bins = np.searchsorted(self.ends, places, side="right")
         drawn = np.empty(size, np.intp)
@@ -132,7 +132,7 @@ class ContentOrder:
         return rows.collapsed()
 
     def _found(self, rows: KeyedRows, places: Array, bins: Indices) -> Indices:
-        """The number of the row at every place; ``rows`` are all rows of the bins, sorted."""
+        """The index of the row at every place; ``rows`` are all rows of the bins, sorted."""
         cumulative = np.cumsum(rows.w)
         first, stop = (np.searchsorted(rows.code, bins, side=side) for side in ("left", "right"))
         before = np.where(first > 0, cumulative[first - 1], 0.0)
@@ -147,12 +147,12 @@ def key_of(chunk: Chunk, name: str, direction: Array) -> Array:
 
 
 def every_nth_key(chunk: Chunk, n: int) -> Sums:
-    """The first keys of the rows whose numbers among all rows are multiples of n."""
+    """The first keys of the rows whose indices among all rows are multiples of n."""
     return Sums([chunk.x_key[-chunk.first % n :: n]])
 
 
 def bin_of(chunk: Chunk, edges: Array) -> Indices:
-    """The number of the bin that each row falls into."""
+    """The index of the bin that each row is in."""
     return np.searchsorted(edges, chunk.x_key, side="right").astype(np.int32)
 
 
@@ -171,7 +171,7 @@ def all_rows(chunk: Chunk) -> KeyedRows:
 
 
 def rows_in_bins(chunk: Chunk, wanted: Array) -> KeyedRows:
-    """The rows of a chunk that fall into bins that are wanted, equal rows as one."""
+    """The rows of a chunk in the bins that are ``wanted``, equal rows as one."""
     chosen = np.flatnonzero(wanted[chunk.code])
     if not len(chosen):
         nothing = np.empty(0)
@@ -180,7 +180,7 @@ def rows_in_bins(chunk: Chunk, wanted: Array) -> KeyedRows:
 
 
 def keyed_rows(chunk: Chunk, places: Indices, code: Indices) -> KeyedRows:
-    """The rows at these places of a chunk, which fall into these bins."""
+    """The rows at these places of a chunk; ``code`` are the indices of their bins."""
     w = np.ones(len(places)) if chunk.w is None else chunk.w[places]
     return KeyedRows(chunk.x_key[places], chunk.y_key[places], w, code, chunk.first + places)
 
@@ -203,9 +203,10 @@ class PartOrder:
 
 
 def split_into_parts(chunks: InMemory, rng: Generator) -> PartOrder:
-    """Shuffle the rows of the one chunk, whatever order they came in, for equal parts.
+    """Shuffle the rows of the only chunk, which is then cut into equal parts.
 
-    Rows that are left over, fewer than there are parts, are dropped.
+    The shuffled order does not depend on the order in which rows were passed. Rows that are left
+    over, fewer than there are parts, are dropped.
     """
     (rows,) = chunks.chunks
     order = content_order(rows.x, rows.y, rng)

@@ -1,9 +1,9 @@
 """Arrays of rows in temporary files, within a budget of bytes.
 
-The files have no names, so that the operating system removes them with the process, however it
-ends. Files of a fit in chunks are read and written, not mapped, because mapped pages would count as
-memory. An encoded table that is too large for memory is mapped (:func:`mapped`): its rows are read
-in any order.
+The files have no names, so that the operating system removes them when the process ends, also if it
+is killed. Files of a fit in chunks are read and written, not mapped, because mapped pages would
+count as memory. An encoded table that is too large for memory is mapped (:func:`mapped`), because
+its rows are read in any order.
 """
 
 import os
@@ -38,20 +38,20 @@ class Spill:
     open_files: ExitStack = field(default_factory=ExitStack)
 
     def take(self, size: float) -> bool:
-        """Reserve ``size`` bytes if that many are left; whether they are."""
-        # Several threads need to read and write at places in a file. A system that cannot do that
-        # (Windows) has no room.
+        """Reserve ``size`` bytes if that many are left; returns whether they were."""
+        # Several threads read and write at different places of a file (os.preadv). Where the system
+        # cannot do that (Windows), no file is used.
         fits = hasattr(os, "preadv") and size <= self.left
         self.left -= size if fits else 0
         return fits
 
     def time_for(self, size: float) -> float:
-        """Seconds that ``size`` bytes should take to write, or to read, by what was measured."""
+        """Seconds that ``size`` bytes should take to write, or to read, at the measured speed."""
         rate = self.moved / self.seconds if self.seconds > 0 else BYTES_PER_SECOND
         return size / rate
 
     def note(self, size: int, began: float) -> None:
-        """Note that ``size`` bytes have been moved since the time ``began``."""
+        """Record that ``size`` bytes have been written or read since the time ``began``."""
         self.moved += size
         self.seconds += perf_counter() - began
 
@@ -75,7 +75,7 @@ class SpillFile:
             raise failure(spill, "made", error) from error
 
     def write(self, first: int, rows: Array) -> None:
-        """Write rows, the first of which has the number ``first``."""
+        """Write rows, the first of which has the index ``first``."""
         began = perf_counter()
         lying = rows.T if self.fortran else rows
         view = bytes_of(np.ascontiguousarray(lying, self.dtype))
@@ -88,7 +88,7 @@ class SpillFile:
         self.spill.note(done, began)
 
     def read(self, first: int, size: int) -> Array:
-        """Read ``size`` rows, the first of which has the number ``first``."""
+        """Read ``size`` rows, the first of which has the index ``first``."""
         began = perf_counter()
         rows = np.empty((size, *self.shape), self.dtype, order="F" if self.fortran else "C")
         view = bytes_of(rows.T if self.fortran else rows)
@@ -104,9 +104,10 @@ class SpillFile:
 
 
 def mapped(spill: Spill, shape: tuple[int, ...]) -> Array:
-    """An array in float64 whose memory is a temporary file, all of it reserved on the disk.
+    """An array in float64 whose memory is a temporary file.
 
-    A page that the disk has no room for would end the process when it is written to.
+    All of it is reserved on the disk at once, where the system can do that. Otherwise the process
+    would be killed when it writes to a page for which the disk has no room.
     """
     size = 8 * prod(shape)
     try:

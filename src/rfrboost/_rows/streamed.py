@@ -5,7 +5,7 @@ into chunks. After the first pass the rows are on disk if the budget allows it; 
 read from the source in every pass. Values that the fit sets are not computed at once: the functions
 that make them are kept, and called when a chunk is visited. Values that take longer to compute than
 to write and read are stored on disk too, within the budget; all others are computed again in every
-pass. Which of these happens changes the time of a fit, and not a bit of its result.
+pass. Which of these happens changes the time of a fit, but no bit of its result.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,10 +19,10 @@ from rfrboost._rows.chunks import Chunk, Facts, FeatureCache, TreeSum, facts_of
 from rfrboost._rows.spill import Spill, SpillFile
 from rfrboost._typing import Array, Indices
 
-# The values that rows come with. What is set under these names is a function of each row alone: it
-# is applied whenever rows are read, to a whole chunk or to a few of its rows.
+# The values that the source gives. What is set under these names is a function of each row alone:
+# it is applied whenever rows are read, to a whole chunk or to a few of its rows.
 INPUTS = ("x", "y", "w")
-# Names whose new value may be made of the old one.
+# Names whose new value may be computed from the old one.
 GROWING = (*INPUTS, "phi")
 
 # X (m, D), y (m, k) and weights (m,) or None.
@@ -32,7 +32,7 @@ Step = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class Field:
-    """The values of all rows under one name: a file, and the steps since it was written.
+    """The values of all rows under one name: a file, and the steps set since it was written.
 
     ``stored`` says that the file holds the values of every row.
     """
@@ -76,7 +76,7 @@ class StreamedChunk(Chunk):
             self._loaded[name] = function(self, *args)
 
     def at(self, name: str, rows: Indices) -> Array:
-        """The values of some rows; they alone are read where that gives the same values."""
+        """The values of some rows; only these are read where that gives the same values."""
         field = self._chunks.fields[name]
         by_rows = field.file is not None and not field.file.fortran
         alone = name in INPUTS or (field.stored and not field.steps and by_rows)
@@ -121,7 +121,7 @@ class Streamed:
         for chunk in self._chunks():
             if chunk.first == 0:
                 changed = [name for name in changed if self._is_worth_storing(chunk, name)]
-            # Before the function, which must see the values that are stored.
+            # Values are computed first, so that the function uses the same ones that are stored.
             values = {name: getattr(chunk, name) for name in changed}
             tree.add(function(chunk, *args))
             for name, value in values.items():
@@ -166,7 +166,7 @@ class Streamed:
                 self._give_back(field, first)
 
     def close_inputs(self) -> None:
-        """Free the disk that the rows themselves have taken, before they are read differently."""
+        """Free the disk space of the rows themselves, before they are read differently."""
         for name in INPUTS:
             self._give_back(self.fields[name], self.facts.n_rows)
 
@@ -201,7 +201,7 @@ class Streamed:
         return StreamedChunk(first, len(arrays[0]), self, given)
 
     def _is_worth_storing(self, chunk: StreamedChunk, name: str) -> bool:
-        """Whether to store values that have changed, by the example of the first chunk.
+        """Whether to store values that have changed, judged by the first chunk.
 
         They are stored if there is room and computing them took longer than a write and a read.
         """
@@ -224,7 +224,7 @@ class Streamed:
 
 
 def cut_into_chunks(blocks: Iterable[Arrays], chunk_rows: int) -> Iterator[tuple[int, Arrays]]:
-    """Blocks of any size cut into ``chunk_rows`` rows each, with the number of the first row."""
+    """Blocks of any size cut into ``chunk_rows`` rows each, with the index of the first row."""
     first = 0
     waiting: list[Arrays] = []
     room = chunk_rows

@@ -2,9 +2,9 @@
 
 Reading, encoding and sorting a table takes time in proportion to its rows and columns, before the
 first member is fitted. A few rows of some columns are encoded to see how long that takes. If all
-rows would take more than a share of the time, a model is fitted on a sample of them. An encoder of
-an array is then fitted to fewer rows than it encodes: its medians and ranges need fewer, and take
-longest to find.
+rows would take more than ENCODING_SHARE of the time, a model is fitted on a sample of them. If X is
+an array, the encoder is also fitted to fewer rows than it encodes: its medians and ranges are known
+well from some of the rows, and take longest to find.
 """
 
 import warnings
@@ -23,9 +23,9 @@ from rfrboost._typing import Array, Indices, Mask
 TRIAL_ROWS = 2048
 TRIAL_COLUMNS = 64
 
-# How many times as long as in the trial a row takes until members are fitted: columns of many rows
-# take longer to sort, and rows are copied afterwards. The second is for rows that are encoded only,
-# for which checking and copying them takes as long again.
+# The time that a row takes until members are fitted, as a multiple of its time in the trial: longer
+# columns take longer to sort, and rows are copied afterwards. The second factor is for rows to
+# which no encoder is fitted: checking and copying them takes as long as encoding them.
 LONGER = 1.25
 ENCODED_LONGER = 2.0
 
@@ -36,13 +36,13 @@ ENCODING_SHARE = 0.4
 # encodes.
 STATISTICS_SHARE = 0.25
 
-# The fewest rows of a sample, and of those that an encoder is fitted to: fewer save little time.
+# The fewest rows of a sample, and the fewest that an encoder is fitted to: fewer save little time.
 FEWEST_ROWS = 8192
 
-# The shortest time, in seconds, that can be measured.
+# The time in seconds that stands for one too short to be measured, so that one can divide by it.
 SHORTEST = 1e-9
 
-# The seed by which rows are sampled.
+# The seed by which rows are sampled: always the same, so that equal calls sample equal rows.
 SEED = 0
 
 
@@ -52,8 +52,8 @@ def affordable_part(
     """X, y and weights of the rows to fit, a mask (n,) of these rows, and how many of them an
     encoder is to be fitted to.
 
-    ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``. Of every class
-    there is the same share of rows, at least one.
+    ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``. The same share of
+    the rows of every class is sampled, at least one row.
     """
     seen: Mask = np.ones(len(y), bool)
     encoded, fitted = affordable_rows(X, y, w, task, deadline)
@@ -72,8 +72,8 @@ def affordable_part(
 def affordable_rows(
     X: Any, y: np.ndarray, w: Array | None, task: str, deadline: float
 ) -> tuple[int, int]:
-    """How many rows can be encoded in time, at least ``FEWEST_ROWS``, by an encoder that is fitted
-    to how many of them."""
+    """How many rows can be encoded in time, at least ``FEWEST_ROWS``; and how many of these the
+    encoder can be fitted to."""
     n, D = np.shape(X)
     if n <= FEWEST_ROWS:
         return n, n
@@ -82,7 +82,7 @@ def affordable_rows(
     some = _safe_indexing(_safe_indexing(X, rows), columns, axis=1)
     began = perf_counter()
     with warnings.catch_warnings():
-        # What is to be said of the columns is said of all rows.
+        # Warnings about columns are given later, when the encoder of all rows is fitted.
         warnings.simplefilter("ignore")
         weights = None if w is None else w[rows]
         encoder, _ = fit_encoder(some, y[rows], weights, task, default_rng(SEED))
@@ -91,7 +91,7 @@ def affordable_rows(
     to_fit = LONGER * times * max(ended - began, SHORTEST)
     left = ENCODING_SHARE * (deadline - ended)
     both = int(np.clip(left / to_fit, FEWEST_ROWS, n))
-    # Levels and their targets are known from all rows only.
+    # An encoder of categories is fitted to all rows that it encodes: some of them lack levels.
     if both == n or not isinstance(X, np.ndarray) or X.dtype == object:
         return both, both
     encoder(some, warn=False)

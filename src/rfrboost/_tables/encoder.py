@@ -9,12 +9,12 @@ the model was fitted on where columns are target-encoded
 
 *Scaling.* The bulk of a column, between two quantiles and a margin beyond, is centred and divided
 by a constant. Values further out are compressed logarithmically, in order, so that a few outliers
-neither set the scale of all other values nor end up far away from them. A number beyond all that
-training rows had counts as the nearest of theirs: what a model does where it has seen nothing is
-then what it does at the edge of what it has seen.
+neither set the scale of all other values nor end up far away from them. A number outside the range
+of the training rows is moved to the nearest end of that range, so that a model predicts there what
+it predicts at the end.
 
-Everything here is immutable and is stored in model files under the names of these classes and
-fields. Model files store these names, so they cannot be changed; ``holes`` means missing values.
+Everything here is immutable. Model files store the names of these fields, so they cannot be
+changed; ``holes`` means missing values.
 """
 
 import warnings
@@ -34,8 +34,9 @@ from rfrboost._tables.spellings import SpelledColumn
 from rfrboost._tables.table import Table, read_table
 from rfrboost._typing import Array, Indices, Mask
 
-# In units of the bulk's width. Values are scaled linearly up to MARGIN beyond the bulk; further out
-# they follow a logarithm, whose slope has fallen to one half after another REACH.
+# In units of the bulk's width. Values are scaled linearly up to MARGIN beyond the bulk, which
+# includes 99.9 % of a normal distribution; further out they follow a logarithm, whose slope has
+# fallen to one half after another REACH.
 MARGIN = 0.5
 REACH = 0.5
 
@@ -61,15 +62,14 @@ DATE_PARTS = ("time", *(f"{cycle} {wave}" for cycle in CYCLES for wave in ("sin"
 
 
 def squash(t: Array) -> Array:
-    """The identity on [−MARGIN, 1 + MARGIN], a logarithm beyond; increasing and continuously
-    differentiable."""
+    """t on [−MARGIN, 1 + MARGIN], a logarithm of t beyond; increasing, with a continuous slope."""
     inside = within_margin(t)
     beyond = np.clip(t - inside, -LARGEST_QUOTIENT, LARGEST_QUOTIENT)
     return inside + np.copysign(REACH * np.log1p(np.abs(beyond) / REACH), beyond)
 
 
 def within_margin(t: Array) -> Array:
-    """t clipped to where it is not squashed.
+    """t clipped to [−MARGIN, 1 + MARGIN], where :func:`squash` leaves it unchanged.
 
     A column's mean and spread are taken of this, so that outliers count little in them.
     """
@@ -79,7 +79,7 @@ def within_margin(t: Array) -> Array:
 class Scale(NamedTuple):
     """One column: gain · (squash((x − start) / width) − mean), missing values set to ``fill``.
 
-    x is clipped to [low, high], the range of the training rows, before.
+    Before that x is clipped to [low, high], the range of the training rows.
     """
 
     fill: float
@@ -152,15 +152,18 @@ class ColumnEncoder(Protocol):
     def __call__(self, table: Table, out: Array) -> Mask | None:
         """Write to ``out`` (n, len(sources)); NaN where a number is missing.
 
-        Returns which rows (n,) hold something that no training row had, if it can be told.
+        Returns a mask (n,) of the rows that hold something that no training row had, or None if
+        that cannot be told.
         """
 
 
 @dataclass(frozen=True)
 class NumberColumns:
-    """Columns of numbers unchanged, then indicators of missing values of those in ``holes``.
+    """The ``columns`` of numbers unchanged, then an indicator of missing values for those in
+    ``holes``.
 
-    Both are indices of the table's columns. Columns missing in the same rows share one indicator.
+    Both are indices of the table's columns. Of columns with missing values in the same rows, one
+    only is in ``holes``.
     """
 
     columns: tuple[int, ...]
@@ -228,7 +231,7 @@ class LevelColumn:
 
     The last row is for all other levels: rare ones, unseen ones, and missing values unless None is
     among ``levels``. Indicator columns and target encodings differ only in these values. ``rare``
-    are the checksums of the other levels of the training rows, None if they are not known.
+    are the checksums of the rare levels of the training rows, None if they were not kept.
     """
 
     column: int
@@ -339,7 +342,7 @@ class Encoder:
         return out
 
     def _warn(self, raw: Array, unseen: dict[int, Mask]) -> None:
-        """Say which rows hold unseen categories, or numbers (in ``raw``) far from those known."""
+        """Warn of rows with unseen categories, or with numbers (in ``raw``) far from training's."""
         columns, low, high = self._far
         least = np.fmin.reduce(raw, axis=0, initial=np.inf)[columns]
         most = np.fmax.reduce(raw, axis=0, initial=-np.inf)[columns]
@@ -353,11 +356,12 @@ class Encoder:
 
     @cached_property
     def _far(self) -> tuple[Indices, Array, Array]:
-        """The encoded columns that are numbers of the table, and how low and high is far away."""
+        """The encoded columns that are numbers of the table, and the least and the largest number
+        of each that is not reported as far away."""
         columns = np.array(list(self._number_columns()), dtype=np.intp)
         low, high = self.scaling.low, self.scaling.high
         if low is None or high is None:
-            # A model of an older version, which does not know.
+            # Models of older versions do not know the range of the training rows.
             return columns[:0], np.empty(0), np.empty(0)
         margin = FAR * (high - low)
         return columns, (low - margin)[columns], (high + margin)[columns]

@@ -51,7 +51,8 @@ from rfrboost._typing import Array
 # Folds for the target encodings of training rows.
 N_FOLDS = 5
 
-# In units of the mean weight. A sum of multiples of it is exact up to 10⁸ rows.
+# Weights are rounded to multiples of this, in units of their mean. Sums of such numbers over up to
+# 10⁸ rows are exact.
 WEIGHT_STEP = 2.0**-26
 
 # The largest sum of weights that count rows; every whole number up to it is a float.
@@ -60,7 +61,7 @@ MOST_COUNTED = 2.0**53
 #: the value of ``categorical_features`` under which types and values say what a column holds
 FROM_DTYPE = "from_dtype"
 
-# With fewer rows than this, columns that look like ids may do so by chance.
+# With fewer rows than this, all values of a column may differ by chance: it is not called an id.
 WORTH_A_WARNING = 30
 
 DIGIT = re.compile(r"\d")
@@ -95,20 +96,20 @@ def fit_encoder(
         Numbers for ``task="regression"``, labels for ``task="classification"``.
     w : array of shape (n,) or None
         Weights as the user gave them. A row of weight 0 has no influence. Weights that are all
-        whole numbers count rows; others are divided by their mean. The encoder equals the one of
-        repeated rows; only the target encodings of the training rows themselves differ, because
-        equal rows may be in different folds.
+        whole numbers count rows; others are divided by their mean. A row of weight 2 gives the same
+        encoder as that row twice. Only the target encodings of the training rows themselves differ,
+        because equal rows may be in different folds.
     task : {"regression", "classification"}
     rng : Generator
         Deals the rows to folds, by their content and not by their order.
     parts : list of pairs of masks (n,), optional
-        Instead of folds: some of the rows, and the rows that they are target-encoded by. All rows
-        are in exactly one of the first masks.
+        Instead of folds. Each pair is a mask of rows to encode, and a mask of the rows whose
+        targets these are encoded by. Every row is in exactly one of the first masks.
     categorical : "from_dtype", or names, indices or a mask of columns
         The columns that hold categories even if their values are numbers or dates.
     most_rows : int, optional
-        Of more rows the encoder is fitted to evenly spaced ones (:func:`fit_sampled`), unless there
-        are ``parts``.
+        If there are more rows than this, the encoder is fitted to evenly spaced ones
+        (:func:`fit_sampled`), unless there are ``parts``.
     """
     if most_rows is not None and len(y) > most_rows and parts is None:
         every = spacing(len(y), most_rows)
@@ -142,7 +143,7 @@ def fit_sampled(
     categorical: Any,
     every: int,
 ) -> tuple[Encoder, Array] | None:
-    """An encoder that is fitted to the rows whose places are multiples of ``every``, and all rows
+    """An encoder that is fitted to the rows whose indices are multiples of ``every``, and all rows
     encoded by it; None if other rows show that a column must be read differently."""
     some = np.arange(0, len(y), every)
     if sparse.issparse(X):
@@ -211,7 +212,7 @@ class Draft:
             self.scales += scales
 
     def add_text(self, table: Table, column: int, w: Array | None, rare: set[str]) -> bool:
-        """Add a column of free text if ``rare``, its texts that hardly recur, have words."""
+        """Add a column of free text if ``rare``, its texts in few rows each, have several words."""
         # Most tables have no such column.
         from rfrboost._tables.words import fit_text, has_words
 
@@ -276,7 +277,7 @@ def fit_present(
 
 
 def column_kinds(table: Table, forced: frozenset[int], draft: Draft) -> dict[int, str]:
-    """The kind of every column, after its values as people write them have been recognised."""
+    """The kind of every column, after numbers and dates written as text have been recognised."""
     kinds = {}
     for j in table.usable or range(table.shape[1]):
         column = table.column(j)
@@ -305,7 +306,7 @@ def may_be_spelled(texts: list[str | None]) -> bool:
 def fit_levels(
     draft: Draft, table: Table, column: int, w: Array | None, forced: bool
 ) -> dict[int, list[str | None]]:
-    """Add a column of text or categories, unless it has many levels: these are returned."""
+    """Add a column of text or categories; if it has many levels, return these instead."""
     texts = table.texts(column)
     levels, weight = common_levels(texts, w)
     recurring = set(levels)
@@ -361,7 +362,7 @@ def described(table: Table, j: int, kind: str, used: bool, draft: Draft) -> Colu
 
 
 def is_id(table: Table, j: int) -> bool:
-    """Whether a column of numbers has another whole number in every row."""
+    """Whether a column of numbers has a different whole number in every row."""
     x = table.number(j)
     whole = bool((x == np.floor(x)).all())
     return whole and len(x) >= WORTH_A_WARNING and len(np.unique(x)) == len(x)
@@ -371,7 +372,8 @@ def counts(w: Array | None) -> Array | None:
     """Weights as numbers of rows: whole numbers unchanged, others divided by their mean.
 
     The latter are rounded to multiples of WEIGHT_STEP, whose sums are exact in every order of rows.
-    Whole numbers whose sum may not be exact count no rows either: every large float is one.
+    Whole numbers with a sum above MOST_COUNTED are divided too: every large float is a whole
+    number, so that these need not count rows.
     """
     if w is None or ((w == np.floor(w)).all() and fsum(w) <= MOST_COUNTED):
         return w
@@ -398,7 +400,8 @@ def add_targets(
     """
     codes = {j: level_codes(levels, table.texts(j)) for j, levels in many.items()}
     content = np.column_stack([encoded, *(c / len(many[j]) for j, c in codes.items())])
-    # In an order that content decides, sums over rows are the same to the bit in every order.
+    # Rows are sorted by their content, so that sums over them are the same to the bit in whatever
+    # order they were passed.
     order = content_order(content, Y.values, rng)
     values = Y.values[order]
     weights = None if w is None else w[order]
@@ -418,7 +421,7 @@ def add_targets(
 
 
 def dealt(n: int) -> list[Part]:
-    """Each fold of n rows, and all others; neighbours are in different folds."""
+    """Masks of each fold of n rows, and of all other rows; neighbours are in different folds."""
     folds = np.arange(n) % N_FOLDS
     return [(folds == fold, folds != fold) for fold in np.unique(folds)]
 
@@ -427,11 +430,12 @@ def encoding_targets(y: np.ndarray, task: str, w: Array | None) -> Targets:
     """The targets that levels are encoded by.
 
     For regression these are the outputs and their ranks: where outputs have heavy tails, a few rows
-    decide the mean of a level, and the mean of the ranks says more. (A row's own target moves the
-    ranks of other rows by one place at most, which is all that these learn of it.) Outputs are
-    divided by a power of two, so that their squares stay finite; the encodings are scaled
-    afterwards. For classification they are indicators of the classes; of two classes one is enough.
-    Several labels per row, y (n, L), are indicators as they are.
+    decide the mean of a level, and the mean of the ranks says more. (Ranks are taken over all rows.
+    A row's own target moves the ranks of others by one place at most, so that hardly anything of it
+    gets into their encodings.) Outputs are divided by a power of two, so that their squares stay
+    finite; the encodings are scaled afterwards. For classification they are indicators of the
+    classes; with two classes one is enough. Several labels per row, y (n, L), are indicators
+    already.
     """
     if task == "regression":
         outputs = np.asarray(y, dtype=float).reshape(len(y), -1)

@@ -1,4 +1,4 @@
-"""What is said about columns: after a fit, and when rows to predict are unlike those of the fit."""
+"""Reports on columns: after a fit, and when rows to predict are unlike those of the fit."""
 
 from dataclasses import dataclass
 
@@ -36,9 +36,9 @@ class ColumnReport:
 
 
 class UnseenValuesWarning(UserWarning):
-    """Rows to predict hold values that no training row had, or one near them.
+    """Rows to predict hold unseen categories, or numbers far outside the range of training rows.
 
-    ``rows`` is how many, ``columns`` has the number of such rows by the name of the column.
+    ``rows`` is the number of such rows, ``columns`` their number for each column, by its name.
     """
 
     def __init__(self, rows: int, total: int, columns: dict[str, int]) -> None:

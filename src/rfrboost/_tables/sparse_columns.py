@@ -1,9 +1,9 @@
 """Which columns of a large sparse matrix a model uses: those that say most about the target.
 
 A model computes with ordinary arrays. A sparse matrix of 100,000 rows and 50,000 columns would take
-40 GB as one. So columns are chosen first, by scikit-learn's F-tests of each column by itself, as
+40 GB as one. So columns are chosen first, by scikit-learn's F-test of each column by itself, as
 many as an array of ``MOST_BYTES`` holds. The choice is made on the training rows without regard to
-weights; a user who wants another one, or a projection such as ``TruncatedSVD``, applies it before.
+weights. Users who want another choice, or a projection such as ``TruncatedSVD``, apply it before.
 """
 
 import warnings
@@ -15,10 +15,11 @@ from sklearn.feature_selection import f_classif, f_regression
 
 from rfrboost._typing import Array, Indices
 
-# Bytes (2 GiB) from which on, as an ordinary array, a sparse matrix loses columns.
+# A sparse matrix that would have more bytes than this (2 GiB) as an ordinary array loses columns.
 LARGEST_DENSE = 2**31
 
-# Bytes (256 MiB) of the array of the columns that are left, and how many there are at least.
+# The most bytes (256 MiB) of the array of the columns that are then kept, and the fewest columns
+# that are kept even if they take more.
 MOST_BYTES = 2**28
 FEWEST_COLUMNS = 64
 

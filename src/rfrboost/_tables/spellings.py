@@ -1,9 +1,9 @@
-"""How people write values as text: numbers, dates, yes and no. The one place that knows.
+"""How people write values as text: numbers, dates, yes and no.
 
 A *spelling* turns texts into numbers. It is chosen in ``fit`` for a whole column of text
 (:func:`recognised`), belongs to the encoder, and reads the column's texts at prediction. A column
-has a spelling only if every cell that is not missing can be read by it: one that cannot be leaves
-the column as it is, and :func:`recognised` says which.
+has a spelling only if every cell that is not missing can be read by it. If some cell cannot, the
+column stays text, and :func:`recognised` names that cell.
 
 Whether "1,234" is a number with a separator of thousands or with a decimal comma, and whether
 "01/02/2024" is in January or February, follows from the other cells. Where these leave it open, a
@@ -34,7 +34,7 @@ AROUND = re.compile(
     rf"(?P<digits>[\d.,'’_ ]*\d[.,]?(?:[eE][+\-]?\d+)?)\s*(?P<percent>%?)\s*(?:{CURRENCIES})?"
 )
 
-# Digits with this decimal sign, alone or in groups of three that are set apart by others.
+# Digits with this decimal sign; before it they may be in groups of three with separators between.
 DIGITS = {
     ".": re.compile(r"(?:\d+|\d{1,3}(?P<by>[,'’_ ])\d{3}(?:(?P=by)\d{3})*)?(?:\.\d*)?"),
     ",": re.compile(r"(?:\d+|\d{1,3}(?P<by>[.'’_ ])\d{3}(?:(?P=by)\d{3})*)?(?:,\d*)?"),
@@ -58,13 +58,13 @@ TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 #: the name of ISO 8601 among the formats
 ISO = "ISO 8601"
 
-# Of a date as in ISO 8601, which Python would also read from a bare number.
+# How a date in ISO 8601 begins. Without this check Python would read bare numbers as dates too.
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# A column of text was meant to hold numbers if at least this share of its different values, and at
-# least this many of them, are numbers.
+# If at least this share of the different values of a column of text, and at least this many of
+# them, are numbers, it was meant to hold numbers: the user is told which value is not one.
 MOSTLY = 0.5
 FEWEST_NUMBERS = 10
 
@@ -86,13 +86,13 @@ class Spelling:
         Raises
         ------
         ValueError
-            If the text is not written so.
+            If the text is not written in this form.
         """
         text = text.strip()
         return np.nan if text.lower() in MISSING else READERS[self.what](text, self.form)
 
     def numbers(self, texts: Sequence[str | None]) -> Array:
-        """The numbers (n,) of texts; a ValueError has the first text that is not written so."""
+        """The numbers (n,) of texts; a ValueError names the first text that cannot be read."""
         known: dict[str | None, float] = {None: np.nan}
         for text in texts:
             if text is not None and text not in known:
@@ -147,7 +147,7 @@ def read_truth(text: str, form: str) -> float:
     return 1.0 - form.split().index(text.lower())
 
 
-#: how each is read
+#: the function that reads a text, by what the column holds
 READERS: dict[str, Callable[[str, str], float]] = {
     "numbers": read_number,
     "dates": read_date,
@@ -170,7 +170,7 @@ def spelling_of(texts: Iterable[str | None]) -> Spelling | None:
     present = present_texts(texts)
     if not present or any(CODE.fullmatch(text.strip()) for text in present):
         return None
-    # One text says of most spellings that they are not the column's.
+    # Most spellings cannot read the first text already, which saves reading all others.
     return next((s for s in SPELLINGS if reads(s, present[:1]) and reads(s, present)), None)
 
 

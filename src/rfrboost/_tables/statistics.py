@@ -13,10 +13,9 @@ The best linear prediction of a level's mean is then
 
     (Σ w·y + σ²/τ² · overall mean) / (Σ w + σ²/τ²).
 
-Training rows must not see their own target in it. They are dealt to folds, and each is encoded by
-what was fitted on the other folds, or on such rows as the user's own folds allow
-(:func:`cross_fitted`). scikit-learn's ``TargetEncoder`` does the
-same, but cannot weight rows.
+A training row must not be encoded by its own target. Rows are dealt to folds, and each is encoded
+by means over the other folds, or over the rows that the user's own folds allow
+(:func:`cross_fitted`). scikit-learn's ``TargetEncoder`` does the same, but cannot weight rows.
 """
 
 from collections.abc import Sequence
@@ -60,20 +59,22 @@ Part = tuple[Mask, Mask]
 #: the scale of a column that does not vary: it becomes zeros
 NO_SCALE = Scale(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
 
-# The quantiles between which the bulk of a column lies; its width is the unit of the scale.
+# The quantiles between which the bulk of a column lies. The distance between them is the unit of
+# its scale, so that one value in twenty at either end may be an outlier.
 LOWER = 0.05
 UPPER = 0.95
 
-# How far beyond the last training date a trend goes on, as a share of the time that the training
-# dates span. What is predicted is often later than what was seen.
+# How far beyond the training dates a date may lie before it is clipped, as a share of the time that
+# they span. Dates to predict are often later than all training dates, and a trend should continue.
 AHEAD = 0.25
 
 # How far beyond the values of a column a new one may lie before it is clipped, as a share of their
-# range. Rows like the training rows exceed its ends by a little, and clipping them there costs
-# functions without noise most of their accuracy.
+# range. Rows like the training rows exceed its ends by a little. Clipping these at the ends makes
+# predictions much worse where the target has no noise.
 MARGIN = 0.01
 
-# The smallest spread that a column is divided by, so that rare events are not magnified too much.
+# The smallest spread that a column is divided by, in units of its bulk's width. A column that is 1
+# in few rows has a smaller one, and dividing by it would make these rows outliers.
 LEAST_SPREAD = 0.2
 
 # Up to this number of levels, each gets an indicator column. Indicators can interact with other
@@ -81,14 +82,16 @@ LEAST_SPREAD = 0.2
 # regression and fewer for classification.
 MOST_INDICATORS = 10
 
-# Levels with a total weight below this many rows are too rare to tell apart.
+# Levels with a total weight below this many rows are too rare to learn from; all of them are
+# treated as one level.
 FEWEST_ROWS = 3
 
-# Rare levels whose checksums are kept, to tell them from unseen ones at prediction.
+# The most rare levels of a column whose checksums (8 bytes each) are kept, to tell rare levels from
+# unseen ones at prediction.
 MOST_RARE = 100_000
 
-# Columns of numbers that are held and sorted at a time, and the entries of a table from which on
-# several threads do it: with fewer, starting them takes longer.
+# Number of columns of numbers that are held and sorted at a time, and number of entries of a table
+# from which on several threads do it: with fewer, starting threads takes longer than it saves.
 COLUMNS_AT_A_TIME = 16
 MANY_ENTRIES = 2**21
 
@@ -148,19 +151,19 @@ def fit_dates(
 
 
 def range_of(x: Array) -> Range:
-    """What is known of a column (n,), NaN where missing."""
+    """The range of a column (n,), which is NaN where values are missing."""
     low, high = np.fmin.reduce(x), np.fmax.reduce(x)
     return Range(int(np.count_nonzero(np.isnan(x))), float(low), float(high))
 
 
 def ahead(time: Scale) -> Scale:
-    """The scale of a time whose trend goes on for a while, before and after the training dates."""
+    """The scale of a time that is clipped only ``AHEAD`` before and after the training dates."""
     more = AHEAD * (time.high - time.low)
     return time._replace(low=time.low - more, high=time.high + more)
 
 
 def worth_indicating(missing: np.ndarray, w: Array | None) -> bool:
-    """Whether both missing and other values have enough rows to learn from, as a level needs."""
+    """Whether missing and other values have at least ``FEWEST_ROWS`` rows each, as levels need."""
     return bool(np.bincount(missing, w, minlength=2).min() >= FEWEST_ROWS)
 
 
@@ -173,7 +176,7 @@ def missing_scale(missing: np.ndarray, w: Array | None) -> Scale:
 
 
 def with_margin(low: float, high: float) -> tuple[float, float]:
-    """The range of a column and a margin, within the range of floats."""
+    """The range of a column widened by ``MARGIN`` on both sides, within the range of floats."""
     more = MARGIN * high - MARGIN * low
     largest = float(np.finfo(float).max)
     return max(low - more, -largest), min(high + more, largest)
@@ -217,9 +220,10 @@ def in_order(x: Array, w: Array | None) -> tuple[Array, Array]:
 
 
 def bulk(x: Array, w: Array, cumulative: Array) -> tuple[float, float]:
-    """The two ends of the bulk of sorted values, which differ; ``cumulative`` is as below.
+    """The two ends of the bulk of sorted values, which differ.
 
-    If nearly all values are equal, the bulk reaches from that value to the bulk of the others.
+    ``cumulative`` (n,) are sums of their weights. If nearly all values are equal, the bulk reaches
+    from that value to the bulk of the others.
     """
     start = quantile(x, cumulative, LOWER)[0]
     stop = quantile(x, cumulative, UPPER)[1]
@@ -270,7 +274,8 @@ def fit_targets(
 
 
 def rare_levels(texts: list[str | None], levels: list[str | None]) -> Array | None:
-    """The checksums of the texts that are not among the levels, sorted; None if there are many."""
+    """The checksums of the texts that are not among the levels, sorted; None if there are more
+    than ``MOST_RARE``."""
     rare = set(texts) - {*levels, None}
     if len(rare) > MOST_RARE:
         return None
@@ -283,9 +288,10 @@ def constant_column() -> Fitted:
 
 
 def common_levels(texts: list[str | None], w: Array | None) -> tuple[list[str | None], Array]:
-    """The levels that are not rare, in alphabetical order; None, for missing values, is first.
+    """The levels that are not rare, and weights (levels + 1,).
 
-    Also their weights (levels + 1,): the total of each and, last, of all rare levels.
+    Levels are in alphabetical order; None, for missing values, is first. Weights are the total of
+    each level and, last, of all rare levels.
     """
     codes = {level: i for i, level in enumerate(dict.fromkeys(texts))}
     coded = np.fromiter(map(codes.__getitem__, texts), np.intp, len(texts))
@@ -362,9 +368,11 @@ def cross_fitted(
 ) -> Array:
     """The target encoding (n, k) of training rows, those of each part fitted on rows outside it.
 
-    Where there are none of these, rows are encoded by the mean of all rows. If ``aligned``, a level
-    that is not seen outside a part is encoded by that mean too: where parts are few and levels are
-    in one part each, as groups are, the mean of the others would tell that of the part.
+    If there are no rows outside it, rows are encoded by the mean of all rows. If ``aligned``, the
+    encodings of each part are shifted so that a level that is not seen outside the part is encoded
+    by that mean too. Otherwise it would be encoded by the mean of the rows outside, which differs
+    between parts: where every level is in one part only, as groups are, that would reveal the part
+    and thereby its mean target.
     """
     overall = np.average(Y, axis=0, weights=w)
     encoded = np.tile(overall, (len(Y), 1))

@@ -60,10 +60,10 @@ NAMED_KINDS = {"Interval": LEVELS, "Period": DATES}
 # Names of the types of missing values, which cannot be imported without pandas.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
-# Types with a value that stands for a missing one and differs from itself: NaN, NaT.
+# Types that have a NaN or NaT, which stands for a missing value and is not equal to itself.
 MAY_BE_NAN = (float, np.floating, np.datetime64)
 
-# scikit-learn's checks look for "argument must be a string" in such errors.
+# scikit-learn's checks of estimators look for "argument must be a string" in such errors.
 WANTED = "every argument must be a string, a number, a date or missing"
 
 #: whole numbers of polars that NumPy cannot hold, in lower case
@@ -175,15 +175,15 @@ def read_column(cells: Any, label: str) -> Column:
     """A column of a data frame (anything with a ``dtype`` and ``to_numpy``) or of an array."""
     categorical = str(cells.dtype).lower().startswith(CATEGORICAL)
     if getattr(cells.dtype, "tz", None) is not None:
-        # In UTC; pandas' to_numpy would give objects.
+        # Dates with a time zone are converted to UTC; pandas' to_numpy would give objects.
         values = np.asarray(cells, dtype="datetime64[us]")
     elif str(cells.dtype).lower() in WIDE_INTEGERS:
-        # NumPy has no such type, so the cells are Python's whole numbers.
+        # NumPy has no type of 128 bits, so the cells are Python's whole numbers.
         values = np.array(cells.to_list(), dtype=object)
     else:
         values = cells.to_numpy() if hasattr(cells, "to_numpy") else cells
     if values.dtype.kind == "M":
-        # One unit for all, or equal dates would differ as text.
+        # All dates in one unit: in different units equal dates would differ as text.
         values = in_microseconds(values, label)
     kind = kind_of_cells(values, label) if values.dtype == object else kind_of(values, label)
     categorical = categorical and kind != NOTHING
@@ -195,7 +195,7 @@ def kind_of(values: np.ndarray, label: str) -> str:
     kind = ARRAY_KINDS.get(values.dtype.kind)
     if kind is None:
         raise TypeError(f"{label} has type {values.dtype}; {WANTED}.")
-    # Part of a table whose values are all missing has this type, whatever the others are.
+    # A column whose values are all missing here may be of another kind in the rest of the table.
     empty = values.dtype.kind == "f" and np.isnan(values[:1]).all() and np.isnan(values).all()
     return NOTHING if empty else kind
 
@@ -217,7 +217,7 @@ def kind_of_cells(cells: np.ndarray, label: str) -> str:
 def holds_nothing(cells: np.ndarray, cell_type: type) -> bool:
     """Whether all cells of this type are missing values.
 
-    Most types say so by themselves, so that not every cell has to be looked at.
+    For most types that is known from the type, so that not every cell has to be looked at.
     """
     if not issubclass(cell_type, (*MAY_BE_NAN, Decimal)):
         return cell_type.__name__ in MISSING_TYPES
@@ -287,7 +287,8 @@ def out_of_range(label: str) -> str:
 def text(cell: Any) -> str:
     """A cell as text. Equal cells have equal texts: 1 and 1.0 are both "1".
 
-    Whole numbers become floats as soon as a value is missing, and must stay the same levels.
+    pandas turns whole numbers into floats as soon as a value is missing; the levels must not change
+    by that.
     """
     return str(cell)
 
@@ -314,8 +315,8 @@ class Table:
     ``shape`` is (rows, columns) and ``cells(j)`` gives the cells of column j. ``names`` are those
     of a data frame whose column names are all text, as in scikit-learn, else None. ``array`` is the
     whole table if it is an array of numbers, which is then copied without reading columns.
-    ``usable`` are the columns that a model may use, None for all.
-    ``known`` are columns of text that have been read as something else, by their index.
+    ``usable`` are the columns that a model may use, None for all. ``known`` are columns of text
+    that have been read as numbers or dates, by their index.
     """
 
     shape: tuple[int, int]

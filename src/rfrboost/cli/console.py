@@ -114,7 +114,7 @@ def progress_lines(task: str, total: int | None, unit: str) -> Iterator[Advance]
 def heartbeat(sentence: Callable[[float], str]) -> Iterator[None]:
     """Off a terminal, print a sentence every ``PROGRESS_SECONDS``, made from the seconds so far.
 
-    It comes from a thread of its own, because a fit gives no word for minutes.
+    A separate thread prints it, because a fit may print nothing for minutes.
     """
     if on_terminal():
         yield

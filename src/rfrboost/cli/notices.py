@@ -1,4 +1,4 @@
-"""What is said about columns: how a fit read each of them, and which rows to predict are unlike."""
+"""Notices about columns: how a fit read each, and which have unseen values at prediction."""
 
 import warnings
 from collections import Counter
@@ -15,7 +15,7 @@ ADJECTIVES = {"numbers": "numeric", "dates": "date", "categories": "categorical"
 
 
 def say_columns(report: Sequence[Mapping[str, Any]]) -> None:
-    """How many columns of each kind there are, and which were not read as they are."""
+    """Say how many columns of each kind there are, and which were converted or are not used."""
     say(f"Columns: {kinds_of(report)}.")
     noted = [column for column in report if column["why"]]
     for column in noted[:MOST_COLUMNS]:
@@ -71,8 +71,8 @@ class Unseen:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count what one block is warned of, once however often it is predicted."""
-        # Imported here because ``rfrboost info`` starts faster without.
+        """Count the rows of one block that are warned of, once even if it is predicted twice."""
+        # Imported here because ``rfrboost info`` starts faster without it.
         from rfrboost import UnseenValuesWarning
 
         with warnings.catch_warnings(record=True) as caught:

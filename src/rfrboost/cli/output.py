@@ -93,7 +93,7 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
 def named(path: str) -> Iterator[None]:
     """Turn the system's refusal to write ``path`` into a sentence that names it.
 
-    Errors of reading the input pass through here too and are raised as they are.
+    Errors of reading the input also occur inside; they are raised unchanged.
     """
     try:
         yield

@@ -44,11 +44,13 @@ from rfrboost.cli.reading.roles import as_numpy, check_roles, row_groups, row_we
 from rfrboost.cli.reading.tables import open_table
 from rfrboost.cli.request import STANDARD, Roles, Settings, Source, Task
 
-# Up to ten different whole numbers are classes: grades and digits are, counts mostly have more.
+# Up to this many different whole numbers are classes. Grades and digits are classes and have no
+# more than ten different values; counts mostly have more.
 MOST_CLASSES = 10
-#: whole numbers without leading zeros, which come back from int64 as they were written
+#: whole numbers without leading zeros, which stay the same text when they are read as int64
 WHOLE = r"^(0|-?[1-9]\d{0,17})$"
-# More levels than this are numbers rather than classes where most of them look like numbers.
+# If most levels of a target look like numbers and there are more levels than this, it is taken for
+# a column of numbers that are written wrongly, not for classes.
 MOST_NUMBER_LEVELS = 30
 #: numbers as people write them: signs, separators of thousands, currencies, units, percent
 NUMBER_LIKE = (
@@ -175,7 +177,7 @@ def labelled_rows(cells: Cells, wanted: Task | None) -> np.ndarray:
         return as_numpy(pc.invert(pc.is_null(cells, nan_is_null=True)))
     if wanted != Task.CLASSIFICATION:
         try:
-            # Among numbers there are more spellings of a missing value.
+            # Columns of numbers have more spellings of a missing value, such as "?".
             return as_numpy(pc.is_valid(to_numbers(cells)))
         except BadCellError:
             pass
@@ -282,7 +284,7 @@ def whole_labels(cells: Cells) -> Cells:
 
 
 def truth_labels(cells: Cells) -> Cells:
-    """Truth values as text if they are not spelled True and False, unless spelled in two ways."""
+    """Truth values; as text if all are written in one way other than True and False."""
     words = pc.unique(cells).to_pylist()
     truths = to_truth(cells)
     same = len(words) == len(pc.unique(truths))

@@ -1,12 +1,12 @@
 """What each column adds to a prediction: Shapley values that add up to the prediction.
 
-The game is the interventional one (Janzing, Minorics and Blöbaum, 2020): a column that is out of
-the coalition is taken from a background row, whatever the other columns are. Its Shapley values
-are sampled by permutations (Castro, Gómez and Tejada, 2009): along a random order of columns,
-those of a background row are replaced by those of the explained row, one by one, and each column
-is credited with the change of the prediction. Every order is also walked backwards, which cancels
-much of the noise (Mitchell et al., 2022). A walk leads from the background row's prediction to the
-explained one's, so the values add up exactly, however few walks there are.
+They are interventional Shapley values (Janzing, Minorics and Blöbaum, 2020): a column that is left
+out is taken from a background row, whatever the other columns are. They are sampled by permutations
+(Castro, Gómez and Tejada, 2009). Along a random order of columns, a *walk*, the values of a
+background row are replaced by those of the explained row, one column at a time, and each column is
+credited with the change of the prediction. Every order is also used backwards, which cancels much
+of the noise (Mitchell et al., 2022). A walk begins at the background row's prediction and ends at
+that of the explained row, so the values add up exactly, however few walks there are.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfrboost.inspection._models import column_names, outputs, recombined, table_of
 
-# Background rows that are drawn if none are given; there are two walks for each.
+# Number of background rows that are drawn if none are given. With two walks for each, a value is
+# the mean of 64 changes of the prediction.
 BACKGROUND_ROWS = 32
-# Rows that are predicted at a time, at most.
+# The most rows that are predicted at a time, which bounds the memory.
 BATCH_ROWS = 4096
 
 
@@ -43,7 +44,7 @@ def attribute(model: Any, X: Any, background: Any = None, *, random_state: int =
     Interventional Shapley values, sampled with two walks per background row. They add up exactly:
     ``base + values.sum(axis=1)`` is the prediction, or the probabilities. A column that the model
     does not use has the value 0. Each row of X costs 2·b·(D + 1) predictions for b background rows
-    and D columns; the noise of a value falls with √b.
+    and D columns; the noise of a value falls as 1/√b.
 
     Parameters
     ----------

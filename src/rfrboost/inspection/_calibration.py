@@ -82,8 +82,8 @@ class CalibrationDisplay:
 
     ``predicted`` is the mean probability in a bin, ``observed`` the share of its rows in which the
     event happened, ``low`` and ``high`` the ends of the 95 % interval of that share (Wilson, 1927),
-    and ``counts`` the number of rows. ``bins`` are the places of these bins among all, whose edges
-    are ``edges``. ``error`` is the expected calibration error.
+    and ``counts`` the number of rows. ``bins`` are the indices of these bins among all bins, whose
+    edges are ``edges``. ``error`` is the expected calibration error.
     """
 
     predicted: np.ndarray
@@ -121,7 +121,7 @@ class CalibrationDisplay:
             capsize=4,
             label="95 % interval",
         )
-        # The area of a point is its weight in the error.
+        # The area of a point shows how much its bin counts in the error.
         area = 25 + 350 * self.counts / self.counts.max()
         curve.scatter(self.predicted, self.observed, area, COLOURS[0], zorder=3)
         curve.scatter([], [], 60, COLOURS[0], label="the model (area: rows)")

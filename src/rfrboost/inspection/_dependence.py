@@ -4,8 +4,8 @@ Partial dependence (Friedman, 2001) is the mean prediction with a column set to 
 It is what scikit-learn's ``partial_dependence`` computes, but at values that occur in the rows, so
 that dates, categories and missing values need no care. An interaction of two columns is measured by
 H of Friedman and Popescu (2008): the part of the joint partial dependence of both that is not the
-sum of their single ones. Here it is in standard deviations of the predictions; divided by the
-pair's own effect, it would make much of pairs that hardly matter.
+sum of their single ones. Here it is in standard deviations of the predictions. Divided by the
+pair's own effect, as in the paper, it would be large for pairs that hardly matter too.
 """
 
 from dataclasses import dataclass, field
@@ -23,11 +23,12 @@ from rfrboost.inspection._style import COLOURS, INK, PALE, heading, panels, plai
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Rows that predictions are averaged over, and values of a column, at most.
+# The most rows that predictions are averaged over, and the most values of a column of numbers or
+# dates, or of levels: a curve costs their product in predictions, at most 6,000.
 DEPENDENCE_ROWS = 200
 GRID = 30
 MOST_LEVELS = 15
-# Rows of H, and the values at which it is measured: a pair costs their square in predictions.
+# The most rows at which H is measured: a pair of columns costs their square in predictions, 1,600.
 INTERACTION_ROWS = 40
 SEED = 0
 
@@ -89,7 +90,7 @@ def plot_dependence(
     top: int = 4,
     ax: "Axes | None" = None,
 ) -> DependenceDisplay:
-    """Draw how the prediction depends on single columns, all others being as they are.
+    """Draw how the prediction depends on single columns, with all other columns unchanged.
 
     The line is the mean prediction over rows with the column set to a value (partial dependence);
     the band is where the middle half of the rows lie. A wide band means that other columns change
@@ -101,7 +102,7 @@ def plot_dependence(
     model : fitted regressor of one target, or classifier
     X : array-like of shape (n_samples, n_features_in)
         Rows to average over; 200 of them are used at most.
-    columns : list of names or places, optional
+    columns : list of names or indices, optional
         By default the ``top`` most important columns.
     top : int, default=4
         The number of columns if none are named.
@@ -131,7 +132,7 @@ def partial_dependence_of(
 
 
 def drawn_output(model: Any, table: Any) -> tuple[str, int]:
-    """The label and the place of the output that is drawn."""
+    """The label and the index of the output that is drawn."""
     if not is_classifier(model):
         return "prediction", 0
     mean = outputs(model, table).mean(axis=0)
@@ -175,8 +176,8 @@ def column_of(table: Any, column: int) -> np.ndarray:
 def grid_of(table: Any, column: int) -> np.ndarray:
     """The rows whose values of a column are the grid: at evenly spaced ranks, or one per level.
 
-    The least and the largest of numbers and dates are left out with 2 % of the rows each, because
-    predictions at single extreme values say little. Rare levels beyond the most are left out too.
+    Of numbers and dates, the lowest and the highest 2 % are left out, because predictions at single
+    extreme values say little. Of more than ``MOST_LEVELS`` levels, the rarest are left out.
     """
     values = column_of(table, column)
     if values.dtype.kind == "O":
@@ -206,7 +207,7 @@ def values_at(table: Any, column: int, rows: np.ndarray) -> np.ndarray:
 
 
 def chosen_columns(model: Any, X: Any, columns: Any, top: int, names: list[str]) -> list[int]:
-    """The places of the named columns, or of the most important ones."""
+    """The indices of the named columns, or of the most important ones."""
     if columns is None:
         stored = hasattr(model, "feature_importances_")
         columns = list(importances(model, None if stored else X))[:top]
@@ -255,7 +256,7 @@ def interactions(model: Any, X: Any, columns: Any = None, *, top: int = 5) -> In
     model : fitted regressor or classifier
     X : array-like of shape (n_samples, n_features_in)
         Rows to average over; 40 are used at most, and a pair costs 1,600 predictions.
-    columns : list of names or places, optional
+    columns : list of names or indices, optional
         By default the ``top`` most important columns.
     top : int, default=5
         The number of columns if none are named.

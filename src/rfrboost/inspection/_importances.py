@@ -20,14 +20,14 @@ from rfrboost.inspection._style import COLOURS, INK, heading, panels, plain, tex
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Draws the rows that columns are shuffled at.
+# The seed by which rows are drawn and columns shuffled.
 SEED = 0
 
 
 def importances(model: Any, X: Any = None) -> dict[str, float]:
-    """Each column's share in what shuffling the columns changes in the predictions, largest first.
+    """How much predictions change when a column is shuffled, as shares, largest first.
 
-    A column is shuffled as it is in the table, with everything that it is encoded as: the
+    A column of the table is shuffled together with everything that it is encoded as: the
     indicators of a category, the parts of a date, and whether a value is missing. The squared
     changes of the predictions (for classification, of the probabilities) are averaged over rows,
     and divided by their sum over columns, so that shares add up to 1. They rank columns as

@@ -85,7 +85,7 @@ def table_of(X: Any) -> Any:
 
 
 def recombined(table: Any, indices: np.ndarray) -> Any:
-    """Made-up rows: entry (i, j) of ``indices`` (q, D) says from which row row i has its column j.
+    """Made-up rows: entry (i, j) of ``indices`` (q, D) is the row that column j of row i is from.
 
     ``table`` is one of :func:`table_of`, and the result is of the same kind.
     """

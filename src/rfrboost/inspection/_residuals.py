@@ -109,7 +109,7 @@ class ResidualsDisplay:
 
 
 def digits(value: float) -> str:
-    """A number with three digits, or with all up to the point from 1,000 to a million."""
+    """A number with three digits; from 1,000 to a million, with all digits before the point."""
     text = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
     return text.replace("-", "−")
 

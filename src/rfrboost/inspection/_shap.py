@@ -1,9 +1,9 @@
 """shap's explainers for any table: with categories, dates and missing values.
 
-``shap.Explainer(model, X)`` calls its model, which estimators are not, and the masker that it makes
-of X computes with the cells, so that text ends in an error. Here a masker chooses cells instead,
-and the model sees rows of the same types as X. Without shap, :func:`~rfrboost.inspection.attribute`
-gives values of the same meaning.
+``shap.Explainer(model, X)`` needs a model that can be called, which estimators cannot. The masker
+that it makes of X computes with the cells, so that text ends in an error. Here a masker chooses
+cells instead, and the model sees rows of the same types as X. Without shap,
+:func:`~rfrboost.inspection.attribute` gives values of the same meaning.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfrboost.inspection._models import column_names, outputs, table_of
 
-# Background rows that are used, at most: each value costs predictions for all of them.
+# The most background rows that are used: each value costs predictions for all of them.
 BACKGROUND_ROWS = 50
 
 

@@ -18,7 +18,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 PALE = COLOURS[5]
 #: with more classes than colours, colours repeat with the next marker
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
-#: colour map from low to high: evenly increasing lightness, the same to colour-blind readers
+#: colour map from low to high: lightness increases evenly, also for colour-blind readers
 SCALE = "cividis"
 # The most points of a scatter plot; of more, this many are drawn at random, because more overlap.
 MOST_POINTS = 4000

@@ -31,7 +31,7 @@ def best_threshold(
     """The threshold on the probability of the second class with the best metric.
 
     No further fit is needed: an automatic model has an out-of-fold probability for every training
-    row. The score that is reached is a little optimistic, as that of any choice by the same rows.
+    row. The score is a little optimistic, because the threshold is chosen on the same rows.
 
     Parameters
     ----------

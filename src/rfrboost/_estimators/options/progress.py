@@ -1,9 +1,9 @@
 """Progress of a fit, for ``verbose``: the phase, the share that is done, the seconds that are left.
 
 A fit is a sequence of phases, each of which is expected to take a share of its time. The bar fills
-once, from left to right: it never goes back, and where a phase ends early it moves on to the next
-one's place. Seconds left are those of a fit that goes on as fast as it has so far, so that they are
-an estimate, and none is shown in the first twentieth.
+once, from left to right: it never goes back, and if a phase ends early it jumps to where the next
+phase begins. The seconds left are estimated from the speed so far; they are not shown in the first
+twentieth of a fit.
 
 On a terminal it is a line that changes in place, in a notebook an element below the cell, elsewhere
 a line every ten seconds. A separate thread prints it, because a phase may take minutes.

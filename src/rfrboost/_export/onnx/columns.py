@@ -25,7 +25,7 @@ SIDE_BY_SIDE = {"axis": 1}
 
 
 class Columns:
-    """The inputs of a graph, by the number of the column."""
+    """The inputs of a graph, by the index of the column."""
 
     def __init__(self, graph: Graph, inputs: Inputs, dtype: np.dtype) -> None:
         self.graph = graph
@@ -60,7 +60,7 @@ class Columns:
 
 
 def side_by_side(graph: Graph, values: list[Value]) -> Value:
-    """Values with equally many rows as the columns of one matrix."""
+    """One matrix whose columns are those of these values, which have equally many rows."""
     return values[0] if len(values) == 1 else graph.op("Concat", *values, attributes=SIDE_BY_SIDE)
 
 

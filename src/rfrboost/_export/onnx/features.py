@@ -34,7 +34,7 @@ ALONG_ROWS = np.array([1], dtype=np.int64)
 
 
 def shifted_sine(graph: Graph, z: Value) -> Value:
-    """cos z as sin(z + π/2): in double precision, onnxruntime has the sine only."""
+    """cos z as sin(z + π/2), because onnxruntime has no cosine in double precision."""
     return graph.op("Sin", graph.op("Add", z, row(np.pi / 2, z.dtype)))
 
 
@@ -170,7 +170,7 @@ def local_sums(graph: Graph, feature_map: LocalSums, z: Value, dtype: np.dtype) 
 
 
 def leaf_numbers(graph: Graph, splits: Splits, z: Value) -> Value:
-    """The number of the leaf that each row falls into, found level by level from the root."""
+    """The index of the leaf that each row falls into, found level by level from the root."""
     along = graph.op("MatMul", z, np.ascontiguousarray(splits.directions.T))
     right = graph.cast(graph.op("Greater", along, row(splits.thresholds), dtype=BOOL), INDEX)
     first = graph.op("Gather", right, np.array([0]), attributes={"axis": 1})
@@ -186,7 +186,7 @@ def leaf_numbers(graph: Graph, splits: Splits, z: Value) -> Value:
 def forest(graph: Graph, feature_map: Forest, z: Value, dtype: np.dtype) -> Value:
     """For every member and output, the sum of the values of the leaves that a row falls into.
 
-    All trees take as many steps as the deepest: a leaf leads to itself.
+    Every tree is followed for as many steps as the deepest tree has; a leaf leads to itself.
     """
     members, count = feature_map.roots.shape
     leaves, outputs = feature_map.values.shape

@@ -101,7 +101,7 @@ class Graph:
         return Value(name, array.dtype)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
-        """A value in another type; it is cast once, however often it is used."""
+        """A value in another type; a value that is used several times is cast only once."""
         if value.dtype == dtype:
             return value
         if (value, dtype) not in self._casts:
@@ -153,7 +153,7 @@ def row(values: Array | float, dtype: np.dtype = DOUBLE) -> np.ndarray:
 def absolute_differences(graph: Graph, A: Value, B: Array, dtype: np.dtype) -> Value:
     """Σ_j |a_j − b_j| for all rows a of A (n, k) and b of B (m, k), computed in ``dtype``.
 
-    One column after the other: all at once would take memory for n × m × k numbers.
+    Columns are added one after the other: all at once would take memory for n × m × k numbers.
     """
     A = graph.cast(A, dtype)
     first = graph.op("Gather", A, np.array([0]), attributes=COLUMNS)
@@ -169,7 +169,7 @@ def absolute_differences(graph: Graph, A: Value, B: Array, dtype: np.dtype) -> V
 
 def one_more_column(graph: Graph, m: int, dtype: np.dtype) -> object:
     """The body of the loop: total (n, m) + |a − b| for columns a (n,) and b (m,)."""
-    # The number of rows has a name of its own, because a leaf has fewer rows than the table.
+    # The number of rows is not called as that of the table, because a leaf has fewer rows.
     total, a, b, axis, tall, difference, size, sum_, rows = map(
         graph.free_name,
         ("total", "a", "b", "axis", "tall", "difference", "size", "sum", "rows"),

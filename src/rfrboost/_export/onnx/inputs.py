@@ -56,7 +56,7 @@ class Inputs:
         return self.names is None and not self.missing_text
 
     def name(self, column: int) -> str:
-        """The name of a column's input: its own, if ONNX can have it."""
+        """The name of a column's input: the name of the column, if ONNX allows it."""
         if self.names is None:
             return f"x{column}"
         return checked_name(self.names[column]) or unnamed(self.names)
@@ -140,7 +140,7 @@ def level_column(
 ) -> None:
     """Add a column of categories to ``missing_text``.
 
-    One without levels stands for a table in which no column varies.
+    A column without levels is refused: it stands for a table in which no column varies.
     """
     if not column.levels:
         raise ValueError(
@@ -175,7 +175,7 @@ def label(encoder: Encoder, column: int) -> str:
     return str(column) if encoder.names is None else repr(encoder.names[column])
 
 
-#: how each kind of column enters the inputs
+#: the function that adds a column of each kind to the inputs
 KINDS: dict[type, Callable[[Encoder, Any, set[int], dict[int, str]], None]] = {
     NumberColumns: number_columns,
     LevelColumn: level_column,

@@ -18,15 +18,18 @@ from rfrboost._version import __version__
 #: ONNX's types for labels, by NumPy's kinds
 LABEL_TYPES = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U": object}
 
-# A regressor's output is in double precision if its predictions are larger than their own spread by
-# more than this factor: single precision, with seven digits, would then err by more than 1e-6 of
+# A regressor's output is in double precision if its predictions are more than this many times as
+# large as their spread: single precision, with seven digits, would then err by more than 1e-6 of
 # the spread.
 LARGEST_OFFSET = 16.0
 
-# The scales of y for which predictions far out stay within the range of single precision.
+# The smallest and the largest scale of y with which an output is in single precision: predictions
+# a million times as large as the scale are still within its range (1e-38 to 3e38).
 SINGLE_SCALES = (1e-30, 1e30)
 
-# Counts from this size on need double precision, because their spread may be as small as the root.
+# The largest typical prediction exp(b) of a loss for counts, with the head's intercept b, for which
+# the output is in single precision. The spread of counts may be as small as the root of their mean,
+# here 16: see LARGEST_OFFSET.
 LARGEST_COUNT = 256.0
 
 

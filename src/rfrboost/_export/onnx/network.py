@@ -14,8 +14,8 @@ from rfrboost._export.onnx.graph import DOUBLE, Graph, Value, row
 from rfrboost._model.network import DiagonalStep, Layer, LayerFeatures, LowRankStep, Network
 from rfrboost._numerics.precision import LARGEST_NOISE
 
-# The rounding that export may add, as a share of what the model itself allows a prediction: small,
-# because the two add up.
+# The largest rounding error that an export may add to a prediction, as a share of LARGEST_NOISE,
+# which the model itself allows: small, because both errors add up.
 SHARE_OF_NOISE = 0.1
 
 

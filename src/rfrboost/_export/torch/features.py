@@ -30,8 +30,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "cos": torch.cos,
 }
 
-# Distances from differences of coordinates. From products, which are faster, they would have no
-# correct digits near a centre.
+# Makes torch.cdist compute distances from differences of coordinates. Products of matrices are
+# faster, but near a centre they leave no correct digits.
 EXACT = "donot_use_mm_for_euclid_dist"
 
 
@@ -145,7 +145,7 @@ class LeafMap(nn.Module):
 
 
 class LocalMap(nn.Module):
-    """Each row by the leaf it falls into; the tree is fixed."""
+    """The outputs of the leaf that each row falls into; the tree is fixed."""
 
     directions: Tensor
     thresholds: Tensor

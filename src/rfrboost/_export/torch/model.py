@@ -12,9 +12,9 @@ from rfrboost._export.torch.network import NetworkModule
 class PredictionModule(nn.Module):
     """Predictions of a model, in double precision unless it is told otherwise.
 
-    Called with rows as ``encode`` gives them, it gives what ``predict`` gives for regression, one
-    column an output, and what ``predict_proba`` gives for classification. ``network`` gives raw
-    predictions: logits, or numbers in the units of the fit.
+    Called with rows as ``encode`` returns them, it returns what ``predict`` does in regression,
+    with a column for each output, and what ``predict_proba`` does in classification. ``network``
+    returns raw predictions: logits, or numbers in the units of the fit.
     """
 
     shift: Tensor

@@ -120,11 +120,11 @@ def recognised(cells: Cells) -> tuple[str, Cells]:
 
 
 def as_levels(cells: Cells, levels: Set[str]) -> np.ndarray:
-    """Text as the levels that the model knows, or else as the value that it spells.
+    """Text that is a level of the model, unchanged; other text as the value that is written in it.
 
-    A data frame that a model was fitted on may have categories of numbers, truth values or dates:
-    their levels are spelled in one way, whereas a file may have "1.0", "True" or "2024-01-31". As a
-    value, such a cell is spelled by the model's own reader of tables.
+    A data frame that a model was fitted on may have categories of numbers, truth values or dates.
+    The model writes their levels in one way, whereas a file may have "1.0", "True" or "2024-01-31".
+    Such a cell is passed as a value, which the model then writes in its own way.
     """
     texts = as_written(cells).to_pylist()
     known = {text: text if text is None else level_of(text, levels) for text in set(texts)}
@@ -132,7 +132,7 @@ def as_levels(cells: Cells, levels: Set[str]) -> np.ndarray:
 
 
 def level_of(text: str, levels: Set[str]) -> Any:
-    """The level that a cell is, or the number, truth value or date that it spells."""
+    """The level that a cell is, or the number, truth value or date that is written in it."""
     if text in levels:
         return text
     if text in TRUTH:
@@ -181,7 +181,7 @@ def converted(cells: Cells, convert: Convert) -> Cells:
         size = len(cells)
         while size > 1:
             half = size // 2
-            # Taken, not sliced: up to Arrow 23 ``if_else`` with null reads slices wrongly.
+            # ``take`` and not a slice: up to Arrow 23 ``if_else`` with null reads slices wrongly.
             if fails(cells.take(pa.array(range(begin, begin + half))), convert):
                 size = half
             else:
@@ -213,7 +213,7 @@ def is_text(column_type: pa.DataType) -> bool:
 
 
 def categories_as_text(cells: Cells) -> Cells:
-    """A column with categories of text written as text; other types stay."""
+    """A column of categories that are text, as text; columns of other types unchanged."""
     if types.is_dictionary(cells.type) and is_text(cells.type.value_type):
         return cells.cast(pa.string())
     if is_any(cells.type, (types.is_null, *TEXTUAL)):

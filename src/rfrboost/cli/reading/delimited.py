@@ -6,7 +6,7 @@ give predictions for the wrong rows. Rows that would fill the memory are refused
 read.
 
 Where the decimal sign is a comma, the cells of columns of numbers are rewritten with a decimal
-point as they are read ("1.234,56" becomes "1234.56"), so that nothing else has to know.
+point as they are read ("1.234,56" becomes "1234.56"), so that all other code sees points only.
 """
 
 import csv
@@ -36,10 +36,10 @@ COMMA = ","
 #: numbers with a decimal comma, perhaps with points between thousands; and the other way round
 COMMA_NUMBER = re.compile(r"[+-]?(([1-9]\d{0,2}(\.\d{3})+|\d+)(,\d*)?|,\d+)([eE][+-]?\d+)?")
 POINT_NUMBER = re.compile(r"[+-]?(([1-9]\d{0,2}(,\d{3})+|\d+)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-#: a sign before exactly three digits, and after one to three: it may separate thousands
+#: a sign between one to three digits and exactly three digits: it may separate thousands
 PERHAPS_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 NOT_NUMBERS = {*MISSING, *MISSING_NUMBERS}
-# Lines and characters that are looked at to detect the separator and the decimal sign.
+# The most lines and characters by which the separator and the decimal sign are detected.
 LINES_AHEAD = 1000
 CHARACTERS_AHEAD = 2**20
 
@@ -48,9 +48,9 @@ CHARACTERS_AHEAD = 2**20
 class Evidence:
     """What a column's first cells say about its decimal sign.
 
-    ``either``: all are numbers if the sign is a comma, as whole numbers are too. ``comma``: one of
-    them has a comma. ``sure_comma`` and ``sure_point``: all are numbers with that sign, and in one
-    of them it cannot separate thousands.
+    ``either``: all are numbers if the sign is a comma (whole numbers are numbers with either sign).
+    ``comma``: one of them has a comma. ``sure_comma`` and ``sure_point``: all are numbers with that
+    sign, and in one of them it cannot separate thousands.
     """
 
     either: bool
@@ -169,7 +169,8 @@ def text_lines(stream: io.BufferedReader, name: str) -> Iterator[str]:
 
 
 def utf_8_lines(stream: io.BufferedReader, name: str) -> Iterator[str]:
-    """Lines of UTF-8 text, without a byte order mark; decoded singly, so that errors name one."""
+    """Lines of UTF-8 text, without a byte order mark. Each is decoded alone, so that an error can
+    name its line."""
     for number, line in enumerate(bounded_lines(stream, name), 1):
         if b"\0" in line:
             raise CommandError(
@@ -233,10 +234,11 @@ def spelled(separator: str) -> str:
 
 
 def comma_columns(rows: list[list[str]], separator: str, decimal: str | None) -> set[int]:
-    """The places of the columns whose numbers have a decimal comma.
+    """The indices of the columns whose numbers have a decimal comma.
 
-    Without ``decimal``, a comma must be found that cannot separate thousands. In a table that is
-    not separated by commas it may, if no number has a decimal point.
+    If ``decimal`` is None, there are such columns only if some column has a comma that cannot
+    separate thousands. Where cells are not separated by commas and no number has a decimal point,
+    any comma in a number will do.
     """
     if decimal == POINT or len(rows) < 2:
         return set()
@@ -248,7 +250,8 @@ def comma_columns(rows: list[list[str]], separator: str, decimal: str | None) ->
     likely = separator != COMMA and not points and any(column.comma for column in found)
     if not (decimal == COMMA or sure or likely):
         return set()
-    # Beside columns with a decimal point, whole numbers with points may be either: left alone.
+    # If other columns have decimal points, points in whole numbers may be decimal points as well as
+    # separators of thousands: such columns are left unchanged.
     return {
         j
         for j, column in enumerate(found)

@@ -56,14 +56,14 @@ NOT_READ = {
 #: what a zip archive with this file in it is
 WORKBOOK = "xl/workbook.xml"
 OPEN_DOCUMENT = "content.xml"
-# Bytes of a file with random access that are kept in memory where it comes from a pipe or is
-# compressed; a larger one goes to a temporary file.
+# Formats that need random access are copied if they come from a pipe or are compressed: up to this
+# many bytes (64 MB) to memory, larger ones to a temporary file.
 IN_MEMORY = 2**26
-# Bytes that are read from a file at a time.
+# Bytes that are read from a file at a time, 256 KB.
 READ_AHEAD = 2**18
-# Characters of a row, 16 million: a hundred thousand columns of 160 characters. Cells take up to
-# twenty times the memory of their text, and a file of a megabyte can hold a line of gigabytes when
-# it is compressed.
+# The most characters of a row, 16 million: a hundred thousand columns of 160 characters. Cells take
+# up to twenty times the memory of their text, and a compressed file of a megabyte can hold a line
+# of gigabytes.
 LONGEST_ROW = 2**24
 
 
@@ -114,7 +114,7 @@ def open_bytes(source: Source) -> Iterator[Bytes]:
 
 @contextmanager
 def reading_errors(source: Source) -> Iterator[None]:
-    """Turn what the system and the decompressors say into sentences that name the table."""
+    """Turn errors of the system and of the decompressors into sentences that name the table."""
     try:
         yield
     except FileNotFoundError as error:
@@ -128,7 +128,7 @@ def reading_errors(source: Source) -> Iterator[None]:
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile) as error:
         raise CommandError(f"{source.name} is compressed, and cut short or damaged.") from error
     except OSError as error:
-        # What bzip2 says of damaged data; errors of the system have a number.
+        # bzip2 raises an OSError without a number for damaged data; the system's have a number.
         if error.errno is not None or "data stream" not in str(error):
             raise
         raise CommandError(f"{source.name} is compressed, and cut short or damaged.") from error
@@ -142,7 +142,7 @@ def without_compression(path: str) -> str:
 
 
 def buffered(stream: Any) -> io.BufferedReader:
-    """A stream whose first bytes can be looked at without waiting for a full buffer."""
+    """A stream whose first bytes can be peeked at without waiting for a full buffer."""
     if isinstance(stream, io.BufferedReader):
         return stream
     return io.BufferedReader(cast(io.RawIOBase, stream), READ_AHEAD)

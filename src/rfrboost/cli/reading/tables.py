@@ -31,16 +31,16 @@ JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 #: the names that pandas gives to an index that it stores among the columns
 STORED_INDEX = re.compile(r"__index_level_\d+__")
-# Cells of a block: as text they take a few hundred megabytes.
+# The most cells of a block: as text a million cells take a few hundred megabytes.
 BLOCK_CELLS = 2**20
-# Most and fewest rows of a block. Up to 1,024 columns, the number of rows is a multiple of the
-# 1,024 rows that a network predicts at a time, so that reading in blocks changes no bit.
+# The most and the fewest rows of a block. Up to 2,048 columns the number of rows is a multiple of
+# the 512 rows that a network predicts at a time, so that reading in blocks changes no bit.
 BLOCK_ROWS = 2**15
 FEWEST_ROWS = 2**8
 
 
 class Read(Protocol):
-    """A function that reads blocks of some columns, and of others whose text must stay."""
+    """A function that reads blocks of some columns, and of others whose text is not converted."""
 
     def __call__(self, columns: list[str], verbatim: list[str]) -> Iterator[pa.Table]:
         """Blocks with ``columns`` first and ``verbatim`` after them."""
@@ -107,7 +107,7 @@ def refuse_layout(source: Source) -> None:
 
 
 def is_json(found: Bytes) -> bool:
-    """Whether a file is JSON, by its name or, if that does not say text, its first character."""
+    """Whether a file is JSON: by its name or, if that is not one of text, its first character."""
     if found.inside.endswith((*JSON_ENDINGS, *TEXT_ENDINGS)):
         return found.inside.endswith(JSON_ENDINGS)
     return found.stream.peek(64).lstrip().startswith(JSON_MARKS)

@@ -16,8 +16,8 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-# Categories kept per column; the rarest share one. The trees can take 255 at most, and a linear
-# model gets one column for each.
+# The most categories of a column; the rarest become one category. The trees can take 255 at most,
+# and a linear model gets a column for each.
 TREE_LEVELS = 250
 LINEAR_LEVELS = 100
 # Penalties that ridge regression chooses from, for standardised columns.

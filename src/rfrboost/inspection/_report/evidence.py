@@ -22,7 +22,8 @@ from rfrboost.inspection._report.trial import LINEAR_MODEL, Trial, out_of_fold, 
 #: the model that the report is about, among those that it is compared with
 OURS = "this model"
 LEVELS = (0.5, 0.8, 0.9, 0.95)
-# Rows that are cross-validated, and rows by which seconds are measured, at most.
+# The most rows that are cross-validated, and the most rows by which the time of a prediction is
+# measured. They bound the time of a report.
 MOST_ROWS = 5000
 TIMED_ROWS = 1000
 
@@ -31,10 +32,11 @@ TIMED_ROWS = 1000
 class Evidence:
     """What was measured with the rows ``frame`` and their labels ``y``.
 
-    ``rows`` are their places among those given. ``scores`` has, for each model and score, the
-    values of all folds; ``seconds`` has those of fitting and predicting one. ``predicted`` are
-    out-of-fold predictions (n,) or probabilities (n, classes). ``coverage`` maps a nominal level
-    to the share of rows that an interval or set contains, and its mean width or size.
+    ``rows`` are their indices among the rows given. ``scores`` has, for each model and score, the
+    values of all folds; ``seconds`` has, for each model, the seconds of one fold's fit and
+    prediction. ``predicted`` are out-of-fold predictions (n,) or probabilities (n, classes).
+    ``coverage`` maps a nominal level to the share of rows whose label is in the interval or set,
+    and its mean width or size.
     """
 
     task: str
@@ -138,7 +140,7 @@ def averaged(
 
 
 def seconds_per_row(model: Any, X: Any) -> float:
-    """The seconds that the prediction of a row takes, among up to 1,000."""
+    """The seconds that the prediction of a row takes if up to 1,000 are predicted at once."""
     rows = X[:TIMED_ROWS]
     began = time.perf_counter()
     model.predict(rows)

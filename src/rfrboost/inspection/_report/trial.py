@@ -35,7 +35,7 @@ Make = Callable[[pd.DataFrame, np.ndarray, str, int], Any]
 class Trial:
     """One model, fitted without the rows of one fold.
 
-    ``rows`` are the places of the held-out rows; ``predicted`` are their predictions (m,), or
+    ``rows`` are the indices of the held-out rows; ``predicted`` are their predictions (m,), or
     probabilities (m, classes) with a column for every class of the table. ``scores`` are those of
     these predictions, in the order they are shown.
     """
@@ -121,9 +121,9 @@ def class_scores(
 ) -> dict[str, float]:
     """The scores of probabilities (n_rows, n_classes).
 
-    ``every`` has all classes of the table in order. A class of it that does not occur in the
-    training rows has probability zero. Of two classes, the second is the positive one; of more,
-    AUC, average precision and F1 are means over classes, each against all others.
+    ``every`` has all classes of the table in order. A class that does not occur in the training
+    rows has probability zero. With two classes, the second is the positive one; with more, AUC,
+    average precision and F1 are means over classes, each against all others.
     """
     place = {label: k for k, label in enumerate(every.tolist())}
     label = np.array([place[c] for c in y.tolist()])

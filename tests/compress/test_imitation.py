@@ -24,7 +24,7 @@ def fitted():
     rng = default_rng(0)
     X = rng.standard_normal((200, 3))
     Y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 1] * X[:, 2]])
-    model = RFRBoostRegressor(n_bags=2, random_state=0, preprocess=None).fit(X, Y)
+    model = RFRBoostRegressor(random_state=0, preprocess=None).fit(X, Y)
     return model.network_, X
 
 

@@ -13,13 +13,13 @@ from benchmarks.large_run import KINDS, TARGET
 def folder(tmp_path):
     """A small table, as the benchmark writes it."""
     rng = default_rng(0)
-    X = rng.standard_normal((400, 3))
+    X = rng.standard_normal((200, 3))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    frame = pd.DataFrame(X[:300]).add_prefix("x").assign(**{TARGET: y[:300]})
+    frame = pd.DataFrame(X[:150]).add_prefix("x").assign(**{TARGET: y[:150]})
     (tmp_path / "train").mkdir()
-    for i in (0, 200):
-        frame[i : i + 200].to_parquet(tmp_path / "train" / f"part-{i}.parquet", index=False)
-    np.savez(tmp_path / "test.npz", X=X[300:], y=y[300:])
+    for i in (0, 100):
+        frame[i : i + 100].to_parquet(tmp_path / "train" / f"part-{i}.parquet", index=False)
+    np.savez(tmp_path / "test.npz", X=X[150:], y=y[150:])
     return tmp_path
 
 

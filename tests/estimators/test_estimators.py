@@ -29,10 +29,10 @@ from rfrboost import (
 )
 
 CHECKED = [
-    RFRBoostRegressor(n_bags=2),
-    RFRBoostClassifier(n_bags=2),
-    RFNNRegressor(),
-    RFNNClassifier(),
+    RFRBoostRegressor(n_bags=2, n_features=30),
+    RFRBoostClassifier(n_bags=2, n_features=30),
+    RFNNRegressor(30),
+    RFNNClassifier(30),
     SWIMFeatures(),
     GaussianFeatures(),
     FourierFeatures(),

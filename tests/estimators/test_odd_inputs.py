@@ -197,6 +197,8 @@ def test_equal_weights_of_any_size_are_as_good_as_none(loss, n_layers):
     """Medians lie between two of an even number of rows; rounded sums must not choose one."""
     rows, targets = np.column_stack([X, rng.normal(size=N)]), y + x**2
     model = RFRBoostRegressor(n_layers, n_features=10, loss=loss, random_state=0)
+    if n_layers == "auto":
+        model.set_params(n_bags=2)
     expected = model.fit(rows, targets).predict(rows)
     for weight in (0.1, 3.0, 1e100, 1e160, 1e300, 1.7e308, 5e-324):
         found = model.fit(rows, targets, np.full(N, weight)).predict(rows)
@@ -208,7 +210,7 @@ def test_large_weights_do_not_count_rows():
     """Whole numbers do, but every large float is one."""
     rows = table(WORDS)
     weights = rng.gamma(1.0, 1.0, N)
-    model = RFRBoostRegressor(random_state=0)
+    model = RFRBoostRegressor(n_bags=2, random_state=0)
     expected = model.fit(rows, y, weights).predict(rows)
     found = model.fit(rows, y, weights * 2.0**200).predict(rows)
     np.testing.assert_array_equal(found, expected)
@@ -216,7 +218,7 @@ def test_large_weights_do_not_count_rows():
 
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "quantile"])
 def test_targets_near_the_largest_float_are_fitted_as_others(loss):
-    model = RFRBoostRegressor(n_features=10, loss=loss, random_state=0)
+    model = RFRBoostRegressor(n_bags=2, n_features=10, loss=loss, random_state=0)
     targets = y / np.abs(y).max()
     expected = model.fit(X, targets).predict(X)
     for power in (2.0**1015, 2.0**1023):

@@ -1,4 +1,6 @@
-"""Fixtures of the experiments' tests: a small data folder, and the real one where it exists."""
+"""Fixtures of the experiments' tests: data folders, and jobs without processes of their own."""
+
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,19 @@ from experiment_runs import ENERGY, published_frame
 from experiments.data.published import FILE_NAME, read_published
 from experiments.data.tables import find_data_folder, known_table
 from experiments.requests import UsageError
+from experiments.runs import pool
+
+
+@pytest.fixture
+def worker_processes():
+    """Asked for by tests of the worker processes themselves, which take seconds to start."""
+
+
+@pytest.fixture(autouse=True)
+def jobs_in_this_process(request, monkeypatch):
+    """A thread runs the jobs of a command, unless a test is about worker processes."""
+    if "worker_processes" not in request.fixturenames:
+        monkeypatch.setattr(pool, "_workers", lambda n, threads: ThreadPoolExecutor(1))
 
 
 @pytest.fixture

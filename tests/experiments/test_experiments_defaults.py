@@ -76,6 +76,7 @@ def count_threads(job: Job) -> Scores:
     return Scores(float(os.environ.get("OMP_NUM_THREADS", 0)), widest, 0.0, 0.0)
 
 
+@pytest.mark.usefixtures("worker_processes")
 def test_a_worker_has_as_many_threads_as_asked(tmp_path):
     job = Job("paper", ENERGY, "rfrboost", 0, RECIPE)
     (result,) = pool.run_jobs([job], count_threads, tmp_path, n_processes=1, threads=2)

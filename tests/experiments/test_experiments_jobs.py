@@ -94,6 +94,7 @@ def count_threads(job: jobs.Job) -> Scores:
     return Scores(float(os.environ.get("OMP_NUM_THREADS", "0")), widest, 0.0, 0.0)
 
 
+@pytest.mark.usefixtures("worker_processes")
 def test_workers_start_with_one_thread(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     (result,) = pool.run_jobs([job()], count_threads, tmp_path, 1)

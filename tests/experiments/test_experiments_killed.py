@@ -16,6 +16,8 @@ from experiment_runs import ENERGY
 from experiments.__main__ import main
 from experiments.runs.locks import claim, lock_path
 
+pytestmark = pytest.mark.usefixtures("worker_processes")
+
 ROOT = Path(__file__).parents[2]
 SUPPORT = ROOT / "tests" / "support"
 PLACES = [str(ROOT / "src"), str(ROOT), str(SUPPORT)]

@@ -5,9 +5,9 @@ from tools import fuzz_files
 
 def test_some_mutants():
     """CI loads more of them, with ``make fuzz``."""
-    found = fuzz_files.fuzz(200, seed=3)
+    found = fuzz_files.fuzz(100, seed=3)
     assert found.faults == []
-    assert found.outcomes["refused"] > 100
+    assert found.outcomes["refused"] > 50
     assert found.outcomes["loaded"] > 0
 
 

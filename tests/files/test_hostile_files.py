@@ -29,7 +29,7 @@ def fitted(kind):
     """Small models that have every kind of part between them."""
     X, y = regression(60, 3)
     if kind == "classifier":
-        model = RFRBoostClassifier(2, n_features=(3, 3), normalize=True, random_state=0)
+        model = RFRBoostClassifier(2, n_features=(2, 2), normalize=True, random_state=0)
         return model.fit(X, np.array(["a", "b", "c"])[np.searchsorted([-1, 1], y)]), X
     if kind == "features":
         return SWIMFeatures(4, random_state=0).fit(X, y), X
@@ -654,7 +654,7 @@ def many_levels():
     y = table["x"].to_numpy() + np.arange(100_000) % 7
     encoder, _ = fit_encoder(table, y, np.full(100_000, 3.0), "regression", default_rng(0))
     few = pd.DataFrame({"x": table["x"][:200], "code": levels[:50] * 4})
-    model = RFRBoostRegressor(random_state=0).fit(few, y[:200])
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(few, y[:200])
     fitted = model._fitted
     model._fitted = replace(fitted, inputs=replace(fitted.inputs, encoder=encoder))
     return model, table[::997]
@@ -676,7 +676,7 @@ def texts_path(path, monkeypatch):
     """A small file of format 2, as if headers had to be shorter."""
     X, y = regression(60, 2)
     table = pd.DataFrame({"x": X[:, 0], "ü": [f"{k % 30} of 30 ✓" for k in range(60)]})
-    model = RFRBoostRegressor(random_state=0).fit(table, y)
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(table, y)
     monkeypatch.setattr(container, "LONG_TEXT", 1)
     path.write_bytes(container.pack_as(2, to_state(model), "0"))
     return path, model, table

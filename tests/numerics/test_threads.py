@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
+from small_bags import ALONE, SHARED
+from small_sizes import with_sizes
 from threadpoolctl import threadpool_limits
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
@@ -46,7 +48,7 @@ def test_a_loaded_model_predicts_the_same_bits_on_any_number_of_threads(tmp_path
         y = np.digitize(y, [10, 18])
     if n_layers == "auto":
         model.set_params(n_bags=2, max_seconds=2)
-    model.fit(X[:600], y[:600])
+    model.fit(X[:300], y[:300])
     model.save(tmp_path / "model.rfrboost")
     np.save(tmp_path / "X.npy", X)
     predict = getattr(model, "decision_function", model.predict)
@@ -79,15 +81,16 @@ def test_callers_that_overlap_leave_the_number_of_threads_as_it_was():
         assert [library.num_threads for library in libraries()] == before
 
 
-@pytest.mark.parametrize("n", [300, 2100])
+@pytest.mark.parametrize("sizes", [ALONE, SHARED], ids=["alone", "shared"])
 @pytest.mark.parametrize("estimator", [RFRBoostRegressor, RFRBoostClassifier])
-def test_a_fit_is_the_same_on_any_number_of_threads(estimator, n):
+def test_a_fit_is_the_same_on_any_number_of_threads(estimator, sizes):
     """To the bit, whether each member draws its own features or all share them."""
-    X, y = make_friedman1(n, n_features=6, random_state=0)
+    X, y = make_friedman1(300, n_features=6, random_state=0)
     y = y if estimator is RFRBoostRegressor else np.digitize(y, [10, 18])
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
-            model = estimator(features=("swim", "bumps"), n_bags=3, random_state=0).fit(X, y)
+            model = estimator(features=("swim", "bumps"), n_bags=3, random_state=0)
+            with_sizes(model, sizes).fit(X, y)
         found.append(getattr(model, "decision_function", model.predict)(X[:200]))
     np.testing.assert_array_equal(*found)

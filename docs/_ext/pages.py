@@ -26,7 +26,7 @@ LINKS = {
     r"experiments/results": "/results/index.md",
     r"experiments/README\.md": "/results/experiments.md",
     r"benchmarks/results\.md": "/results/benchmarks.md",
-    r"benchmarks/(dask|scale)\.md": r"/results/\1.md",
+    r"benchmarks/(dask|extremes|limits|scale)\.md": r"/results/\1.md",
     r"examples/serve/README\.md": "/guide/serve.md",
     r"examples/notebooks/(\w+)\.ipynb": r"/notebooks/\1.md",
     r"SECURITY\.md": "/security.md",

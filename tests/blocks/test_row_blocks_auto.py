@@ -314,3 +314,16 @@ def test_rare_events_in_many_rows():
     model = with_sizes(RFRBoostClassifier(**QUICK), LARGE)
     model.fit(RowBlocks.from_arrays(X, y, block_rows=400))
     assert model.score(X, y) > (y == 0).mean()
+
+
+def test_a_table_of_sixteen_distinct_rows():
+    """Equal rows are in all folds: each is held out once, and the model knows the rule."""
+    rng = default_rng(3)
+    X = rng.integers(2, size=(1500, 4)).astype(float)
+    rule = X[:, 0] != X[:, 1]
+    y = np.where(rng.random(1500) < 0.8, rule, ~rule)
+    model = with_sizes(RFRBoostClassifier(**QUICK), LARGE)
+    model.fit(RowBlocks.from_arrays(X, y, block_rows=400))
+    assert np.isfinite(model.oof_prediction_).all()
+    assert model.score(X, y) >= (rule == y).mean() - 0.01
+    assert model.oof_score_ >= (rule == y).mean() - 0.02

@@ -310,3 +310,25 @@ def test_rows_of_weight_zero_are_as_good_as_absent() -> None:
     expected = model.fit(X[w], y[w], sample_weight=np.ones(w.sum())).predict(X)
     actual = model.fit(X_bad, y_bad, sample_weight=w.astype(float)).predict(X)
     np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_predictions_so_large_that_their_squares_overflow_are_finite(seed):
+    """Hardly any penalty and features that are nearly constant: heads of 1e134 and more."""
+    X, other = (np.random.default_rng(i).standard_normal((7, 1)) for i in range(2))
+    Y = np.hstack([X, X, other])
+    model = RFRBoostRegressor(
+        3,
+        n_features=1,
+        strategy="greedy",
+        step_matrix="diagonal",
+        features="fourier",
+        feature_scale=1e-6,
+        initial="swim",
+        learning_rate=0.1,
+        l2_step=0.0,
+        l2_head=1e-300,
+        sample_splitting=True,
+        random_state=seed,
+    )
+    assert np.isfinite(model.fit(X, Y).predict(X)).all()

@@ -237,8 +237,10 @@ class Network:
 
         def precision(layer: Layer) -> tuple[np.dtype, np.dtype]:
             leads = layer.step.leads(W)
-            gain = float(np.linalg.norm(leads))
-            wrong = float(np.linalg.norm(leads * layer.features.rounding()[:, None]))
+            # An infinite norm asks for double precision, as a very large one does.
+            with np.errstate(over="ignore"):
+                gain = float(np.linalg.norm(leads))
+                wrong = float(np.linalg.norm(leads * layer.features.rounding()[:, None]))
             return predicting_dtypes(layer.features.dtype, gain, wrong, noise)
 
         return tuple(map(precision, self.layers))

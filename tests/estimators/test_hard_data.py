@@ -312,8 +312,8 @@ def test_rows_of_weight_zero_are_as_good_as_absent() -> None:
     np.testing.assert_array_equal(actual, expected)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_predictions_so_large_that_their_squares_overflow_are_finite(seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_predictions_so_large_that_their_squares_overflow_are_refused(seed):
     """Hardly any penalty and features that are nearly constant: heads of 1e134 and more."""
     X, other = (np.random.default_rng(i).standard_normal((7, 1)) for i in range(2))
     Y = np.hstack([X, X, other])
@@ -331,4 +331,5 @@ def test_predictions_so_large_that_their_squares_overflow_are_finite(seed):
         sample_splitting=True,
         random_state=seed,
     )
-    assert np.isfinite(model.fit(X, Y).predict(X)).all()
+    with pytest.raises(ValueError, match="The fit diverged"):
+        model.fit(X, Y)

@@ -26,7 +26,7 @@ from rfrboost import (
 # which is a ValueError by inheritance only.
 RIGHTFUL = re.compile(
     r"Rescale|needs at least two classes|zero for every row|at least one non-zero|needs y >= 0"
-    r"|sample_splitting gives each"
+    r"|sample_splitting gives each|The fit diverged"
 )
 
 

@@ -200,6 +200,11 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
     )
     watch = watcher(request, problem, ensemble=False, n_layers=recipe.n_layers)
     network, records = boost(problem.chunks, recipe, problem.resumed, watch)
+    if records and not np.isfinite(records[-1].loss):
+        raise ValueError(
+            "The fit diverged: the squares of its predictions overflow. Larger penalties (l2_head, "
+            "l2_step) or a larger feature_scale prevent that."
+        )
     history = [] if problem.resumed is None else former_history(request)
     history += [asdict(in_units_of_y(record, problem, ensemble=False)) for record in records]
     return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)

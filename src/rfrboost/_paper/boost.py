@@ -327,7 +327,7 @@ def training_risk(chunk: Chunk, head: Head, loss: Loss) -> TrainingRisk:
     """The sums of one chunk, under a head of the present Φ."""
     total = weight = 0.0
     for rows, w in chunk.batches():
-        # Without penalties predictions may be so large that the risk, a mere record, is infinite.
+        # Without penalties predictions may overflow here; estimators refuse an infinite risk.
         with np.errstate(over="ignore"):
             losses = loss.value(head(chunk.phi[rows]), chunk.y[rows])
             total += float(losses.sum() if w is None else w @ losses)

@@ -70,8 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         choices=list(PROTOCOLS),
         default="paper",
-        help="how tables are prepared: as published, or learning from training rows only "
-        "(default: %(default)s)",
+        help="how tables are prepared: as published, learning from training rows only, or not at "
+        "all: data frames with their categories (default: %(default)s)",
     )
     parser.add_argument(
         "--threads",

@@ -18,15 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments.commands.arguments import add_data, add_jobs, add_out, add_tables
-from experiments.data.protocols import Fold, Rows, kept_rows, label_codes
-from experiments.data.tables import (
-    LABEL,
-    Table,
-    find_data_folder,
-    known_table,
-    load_table,
-    select_tables,
-)
+from experiments.data.protocols import Fold, load_rows
+from experiments.data.tables import Table, find_data_folder, known_table, select_tables
 from experiments.models.recipes import Recipe, build
 from experiments.models.scoring import METRICS, Scores, log_loss
 from experiments.reports.markdown import failed_section, markdown_table
@@ -78,20 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
     return measure(NAME, jobs, work, arguments, table_rows, report)
 
 
-def raw_rows(table: Table, data: Path) -> Rows:
-    """The rows of a table as data frames, unprepared; labels are numbers or codes."""
-    frame = load_table(table, data)
-    frame = frame.iloc[kept_rows(len(frame))].reset_index(drop=True)
-    X = frame.drop(columns=LABEL)
-    regression = table.task == "regression"
-    y = frame[LABEL].to_numpy(dtype=np.float64) if regression else label_codes(frame[LABEL])
-    return Rows(len(y), lambda train, test: Fold(X.iloc[train], y[train], X.iloc[test], y[test]))
-
-
 def fit_and_compare(job: Job, data: Path) -> Scores:
     """Fit a model for each seed, and compare their importances."""
     table = known_table(int(job.dataset))
-    fold = raw_rows(table, data).fold(job.fold)
+    fold = load_rows(PROTOCOL, table.id, data).fold(job.fold)
     models = [build(job.recipe, len(fold.y_train), seed) for seed in SEEDS]
     start = time.process_time()
     models[0].fit(fold.X_train, fold.y_train)

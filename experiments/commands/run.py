@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.commands.arguments import add_folds, add_selection, at_least
-from experiments.data.protocols import PROTOCOLS, load_rows
+from experiments.data.protocols import OF_ARRAYS, load_rows
 from experiments.data.tables import Table, find_data_folder, known_table, select_tables
 from experiments.models.recipes import build
 from experiments.models.scoring import Scores, fit_and_score
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_folds(parser)
     parser.add_argument(
         "--protocol",
-        choices=list(PROTOCOLS),
+        choices=list(OF_ARRAYS),
         default="paper",
         help="how tables are prepared: as published, or learning from training rows only "
         "(default: %(default)s)",

@@ -4,7 +4,9 @@ A protocol is a function of a table and its task that returns its rows, ready to
 folds. ``paper`` repeats the published preparation, including its small leak: missing values,
 scales and clipping are decided on all rows, before the split. Use it only to compare with the
 published figures. ``strict`` learns everything from the training rows of each fold, inner folds
-too, and clips nothing. Both use the same rows and the same folds.
+too, and clips nothing. ``raw`` prepares nothing but the label: X is a data frame, missing values
+and categories included, which the model has to read itself. All use the same rows and the same
+folds.
 """
 
 import functools
@@ -34,11 +36,11 @@ STD_OFFSET = 1e-5
 
 @dataclass(frozen=True)
 class Fold:
-    """One split: training rows X (n, p) and y (n), and test rows."""
+    """One split: training rows X (n, p) and y (n), and test rows; X may be a data frame."""
 
-    X_train: NDArray
+    X_train: NDArray | pd.DataFrame
     y_train: NDArray
-    X_test: NDArray
+    X_test: NDArray | pd.DataFrame
     y_test: NDArray
 
 
@@ -126,15 +128,31 @@ def paper(frame: pd.DataFrame, task: str) -> Rows:
     return Rows(len(rows), lambda train, test: Fold(X[train], y[train], X[test], y[test]))
 
 
+Cut = Callable[[pd.DataFrame, NDArray, NDArray, NDArray], Fold]
+
+
 def strict(frame: pd.DataFrame, task: str) -> Rows:
     """The rows of ``paper``, unprepared; each cut prepares them from its training rows alone."""
-    kept = frame.iloc[kept_rows(len(frame))]
+    return _unprepared(frame, task, _strict_fold)
+
+
+def raw(frame: pd.DataFrame, task: str) -> Rows:
+    """The rows of ``paper`` as data frames; only labels of regression are standardised."""
+    return _unprepared(frame, task, _raw_fold)
+
+
+def _unprepared(frame: pd.DataFrame, task: str, cut: Cut) -> Rows:
+    kept = frame.iloc[kept_rows(len(frame))].reset_index(drop=True)
     inputs = kept.drop(columns=LABEL)
     if task == "regression":
         y = kept[LABEL].to_numpy(dtype=np.float64)
-        return Rows(len(y), functools.partial(_strict_regression_fold, inputs, y))
+        return Rows(len(y), functools.partial(_with_scaled_labels, cut, inputs, y))
     y = label_codes(kept[LABEL])
-    return Rows(len(y), functools.partial(_strict_fold, inputs, y))
+    return Rows(len(y), functools.partial(cut, inputs, y))
+
+
+def _raw_fold(inputs: pd.DataFrame, y: NDArray, train: NDArray, test: NDArray) -> Fold:
+    return Fold(inputs.iloc[train], y[train], inputs.iloc[test], y[test])
 
 
 def _strict_fold(inputs: pd.DataFrame, y: NDArray, train: NDArray, test: NDArray) -> Fold:
@@ -145,13 +163,13 @@ def _strict_fold(inputs: pd.DataFrame, y: NDArray, train: NDArray, test: NDArray
     return Fold(X_train, y[train], X_test, y[test])
 
 
-def _strict_regression_fold(
-    inputs: pd.DataFrame, y: NDArray, train: NDArray, test: NDArray
+def _with_scaled_labels(
+    cut: Cut, inputs: pd.DataFrame, y: NDArray, train: NDArray, test: NDArray
 ) -> Fold:
     mean = y[train].mean()
     deviation = y[train].std()
     # A constant label has deviation zero and is left unscaled.
-    return _strict_fold(inputs, (y - mean) / (deviation or 1.0), train, test)
+    return cut(inputs, (y - mean) / (deviation or 1.0), train, test)
 
 
 def strict_preparation(inputs: pd.DataFrame) -> "Pipeline":
@@ -173,7 +191,9 @@ def strict_preparation(inputs: pd.DataFrame) -> "Pipeline":
     return make_pipeline(columns, StandardScaler())
 
 
-PROTOCOLS: dict[str, Protocol] = {"paper": paper, "strict": strict}
+PROTOCOLS: dict[str, Protocol] = {"paper": paper, "strict": strict, "raw": raw}
+# The protocols that every model can be fitted under: X is an array of numbers.
+OF_ARRAYS = ("paper", "strict")
 
 
 # Jobs come grouped by dataset: two tables are kept because one ends while the next begins.

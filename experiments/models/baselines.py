@@ -17,7 +17,8 @@ class Source:
 
     ``module`` is imported; ``library`` is its name in error messages and ``extra`` the extra that
     installs it. ``settings`` are always passed; ``threads`` is the name of the parameter for the
-    number of threads, None if there is no such parameter.
+    number of threads, None if there is no such parameter. ``names_categories`` is true if ``fit``
+    has to be told which columns are categories.
     """
 
     module: str
@@ -25,9 +26,12 @@ class Source:
     extra: str
     settings: dict[str, Any] = field(default_factory=dict)
     threads: str | None = None
+    names_categories: bool = False
 
 
-XGBOOST = Source("xgboost", "xgboost", "experiments", threads="n_jobs")
+XGBOOST = Source(
+    "xgboost", "xgboost", "experiments", {"enable_categorical": True}, threads="n_jobs"
+)
 LIGHTGBM = Source("lightgbm", "lightgbm", "experiments", {"verbosity": -1}, threads="n_jobs")
 # Without allow_writing_files=False CatBoost writes a folder of logs to the working directory.
 CATBOOST = Source(
@@ -36,6 +40,7 @@ CATBOOST = Source(
     "experiments",
     {"verbose": False, "allow_writing_files": False},
     threads="thread_count",
+    names_categories=True,
 )
 # Early stopping would hold out rows that the other models train on. It has no parameter for
 # threads; the worker process limits them.
@@ -62,6 +67,7 @@ def baseline(
     from sklearn.base import is_classifier
 
     from experiments.models.coded import CodedClassifier
+    from experiments.models.frames import FrameReader
 
     source = SOURCES[estimator]
     if source is MLP:
@@ -69,7 +75,8 @@ def baseline(
     make = getattr(importlib.import_module(source.module), estimator)
     settings = source.settings | ({source.threads: threads} if source.threads else {})
     model = make(random_state=random_state, **settings, **parameters)
-    return CodedClassifier(model) if is_classifier(model) else model
+    reader = FrameReader(model, source.names_categories)
+    return CodedClassifier(reader) if is_classifier(model) else reader
 
 
 def _set_torch_threads(threads: int) -> None:

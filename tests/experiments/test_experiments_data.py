@@ -99,6 +99,22 @@ def test_paper_protocol_folds_are_the_published_ones():
         start += size
 
 
+# --- raw --------------------------------------------------------------------------------------
+
+
+def test_raw_changes_nothing_but_the_scale_of_regression_labels():
+    frame = mixed_frame(60)
+    frame.loc[3, "size"] = np.nan
+    train, test = cut_rows(60)
+    fold = protocols.raw(frame, "regression").fold(0)
+    for inputs, rows in ((fold.X_train, train), (fold.X_test, test)):
+        expected = frame.drop(columns="target").iloc[rows].reset_index(drop=True)
+        pd.testing.assert_frame_equal(inputs.reset_index(drop=True), expected)
+    strict = protocols.strict(frame, "regression").fold(0)
+    np.testing.assert_array_equal(fold.y_train, strict.y_train)
+    np.testing.assert_array_equal(fold.y_test, strict.y_test)
+
+
 # --- strict -----------------------------------------------------------------------------------
 
 
@@ -177,13 +193,13 @@ def test_strict_fills_missing_values_by_the_training_rows():
     )
 
 
-def test_strict_and_paper_test_on_the_same_rows():
+@pytest.mark.parametrize("other", [protocols.strict, protocols.raw])
+def test_all_protocols_test_on_the_same_rows(other):
     frame = mixed_frame(60).assign(target=np.arange(60).astype(str))
-    paper, strict = (
-        protocols.PROTOCOLS[name](frame, "classification") for name in protocols.PROTOCOLS
-    )
+    published = protocols.paper(frame, "classification")
+    rows = other(frame, "classification")
     for k in range(protocols.N_FOLDS):
-        np.testing.assert_array_equal(paper.fold(k).y_test, strict.fold(k).y_test)
+        np.testing.assert_array_equal(published.fold(k).y_test, rows.fold(k).y_test)
 
 
 # --- tables -----------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_other_libraries_get_threads_seed_and_silence_only(name):
         as_it_comes = {key: repr(value) for key, value in plain.items()}
         changed = {
             key: value
-            for key, value in getattr(built, "classifier", built).get_params().items()
+            for key, value in getattr(built, "classifier", built).model.get_params().items()
             if repr(value) != as_it_comes.get(key)
         }
         assert changed == source.settings | {source.threads: 2, "random_state": 5}

@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from experiment_runs import job, variant
 from sklearn.linear_model import LogisticRegression
@@ -11,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from experiments.commands import replay
 from experiments.data import protocols, tables
 from experiments.models import variants
+from experiments.models.baselines import SOURCES, baseline
 from experiments.models.coded import CodedClassifier
 from experiments.models.recipes import Recipe, build
 from experiments.models.scoring import accuracy, fit_and_score, rmse
@@ -199,3 +201,26 @@ def test_labels_with_gaps_keep_their_names_and_their_probabilities():
     np.testing.assert_array_equal(model.predict(X), y)
     np.testing.assert_array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], y)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def frame_with_levels(n: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows of a category that decides y, with a missing value and a name that LightGBM refuses."""
+    levels = pd.Categorical.from_codes(np.arange(n) % 3, ["a", "b", "c"])
+    frame = pd.DataFrame({"level {1}": levels, "number": np.linspace(0, 1, n)})
+    frame.iloc[0, 0] = None
+    return frame, (np.arange(n) % 3 == 1).astype(np.intp)
+
+
+@pytest.mark.parametrize("ending", ["Regressor", "Classifier"])
+@pytest.mark.parametrize("library", ["CatBoost", "LGBM", "XGB"])
+def test_libraries_of_trees_read_categories_of_frames(library, ending):
+    pytest.importorskip(SOURCES[library + ending].module)
+    X, y = frame_with_levels(90)
+    model = baseline(library + ending, {}, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict(X.iloc[1:]), y[1:], atol=0.2)
+    if library == "CatBoost":
+        reader = getattr(model, "classifier", model)
+        assert reader.model.get_cat_feature_indices() == [0]
+    arrays = X[["number"]].to_numpy()
+    alone = baseline(library + ending, {}, random_state=0).fit(arrays, y)
+    assert alone.predict(arrays).shape == (90,)

@@ -50,6 +50,7 @@ def check_collections(estimator: NetworkEstimator, X: Any, y: Any, w: Any) -> No
 def fit_partitions(request: Request, cluster: Cluster, X: Any, y: Any, w: Any) -> Fitted:
     """Fit rows on workers by a single network, or gathered in one table by the ensemble."""
     kind = BlockArrays if request.task == "regression" else ClassBlockArrays
+    X = request.columns_of(X)
 
     def reader(encoder: Encoder | None) -> BlockArrays:
         """A reader that knows what all partitions must agree with."""

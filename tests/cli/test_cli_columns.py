@@ -8,6 +8,7 @@ import pytest
 from command_line import rfrboost, worked
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, load
+from rfrboost.cli.reading.columns import level_of
 
 N_ROWS = 40
 DAYS = pd.date_range("2024-01-01", periods=4)
@@ -131,3 +132,18 @@ def test_labels_that_are_truth_values(ending, tmp_path):
     by_python.save(tmp_path / "python")
     ran = worked(rfrboost("predict", tmp_path / "python", path))
     assert pd.read_csv(io.BytesIO(ran.out))["prediction"].tolist() == predicted.tolist()
+
+
+def test_codes_with_leading_zeros_are_the_levels_of_the_fit(tmp_path):
+    """Rare codes too, of which a model keeps checksums only; "07" is 7 where 7 is a level."""
+    codes = [f"{k // 3 if k < 30 else k:03d}" for k in range(N_ROWS)]
+    frame = pd.DataFrame({"c": codes, "y": np.arange(N_ROWS) ** 2})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = tmp_path / "m.rfrboost"
+    words = ("--target", "y", "--categorical", "c", "--out", model)
+    worked(rfrboost("fit", tmp_path / "t.csv", *words))
+    assert "unseen" not in worked(rfrboost("predict", model, tmp_path / "t.csv")).said
+    assert level_of("07", {"1"}) == "07"
+    assert level_of("07", {"7"}) == 7
+    assert level_of("07", {"7", "07"}) == "07"
+    assert level_of("000", {"0"}) == 0

@@ -11,7 +11,9 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 from block_rows import SHORT_FITS, labelled_rows, output, regression_rows
+from dask.delayed import delayed
 from dask_workers import CHUNKINGS, cut_as, frame_on_dask, named, on_dask, two_workers
 from numpy.random import default_rng
 from sklearn.base import clone
@@ -36,6 +38,7 @@ MODELS = {
     "two classes": (DaskRFRBoostClassifier(1, **SMALL), 2),
     "four classes": (DaskRFRBoostClassifier(1, **SMALL), 4),
 }
+AUTOMATIC = DaskRFRBoostRegressor(n_bags=2, features=("swim",), n_features=15, random_state=0)
 #: those that are fitted to partitions of all kinds
 EVERYWHERE = ("gradient", "four classes")
 
@@ -129,6 +132,43 @@ def test_layers_are_added_to_a_fitted_model(client):
     once = local(model).fit(X, y)
     assert len(model.network_.layers) == 2
     np.testing.assert_allclose(model.predict(X), once.predict(X), atol=1e-9)
+
+
+def test_columns_are_found_by_name_in_any_order(client):
+    X, y, _ = regression_rows()
+    frame = named(X)
+    names = list(frame.columns)
+    backwards = frame.assign(note="-")[["note", *names[::-1]]]
+
+    def on_workers(rows):
+        return dd.from_pandas(rows, npartitions=3)
+
+    target = on_workers(pd.Series(y))
+    for unfitted in (MODELS["gradient"][0], AUTOMATIC):
+        model = clone_with_sizes(unfitted, SHORT_FITS).fit(on_workers(frame), target)
+        for rows in (frame[names[::-1]], backwards):
+            right, found = (model.predict(on_workers(A)).compute() for A in (frame, rows))
+            np.testing.assert_array_equal(found, right)
+            np.testing.assert_array_equal(model.predict(rows), model.predict(frame))
+    # Partitions whose columns are not all in the order of the first.
+    parts = [delayed(frame[:100]), delayed(frame[names[::-1]][100:])]
+    mixed = dd.from_delayed(parts, meta=frame[:0], verify_meta=False)
+    halves = dd.from_delayed([delayed(pd.Series(y)[:100]), delayed(pd.Series(y)[100:])])
+    for unfitted in (MODELS["gradient"][0], AUTOMATIC):
+        model = clone_with_sizes(unfitted, SHORT_FITS).fit(mixed, halves)
+        right = local(model).fit(frame, y)
+        np.testing.assert_allclose(model.to_local().predict(frame), right.predict(frame), atol=1e-9)
+
+
+def test_layers_are_added_on_the_columns_of_the_last_fit(client):
+    X, y, _ = regression_rows()
+    frame, target = named(X), dd.from_pandas(pd.Series(y), npartitions=2)
+    model = clone_with_sizes(MODELS["gradient"][0], SHORT_FITS).set_params(warm_start=True)
+    model.fit(dd.from_pandas(frame, npartitions=2), target)
+    backwards = frame[list(frame.columns[::-1])]
+    model.set_params(n_layers=2).fit(dd.from_pandas(backwards, npartitions=2), target)
+    once = local(model).fit(frame, y)
+    np.testing.assert_allclose(model.to_local().predict(frame), once.predict(frame), atol=1e-9)
 
 
 def test_partitions_are_left_as_they_are(client):

@@ -16,7 +16,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_dataframe_column_names_consistency,
+    parametrize_with_checks,
+)
 
 from rfrboost import (
     FourierFeatures,
@@ -49,6 +52,20 @@ CHECKED = [
 def test_scikit_learns_own_suite(estimator, check):
     """No expected failures."""
     check(estimator)
+
+
+@pytest.mark.parametrize("estimator", CHECKED, ids=lambda estimator: type(estimator).__name__)
+def test_a_check_outside_the_suite_forbids_columns_in_another_order(estimator):
+    """scikit-learn applies this check to its own estimators only.
+
+    It fails here where the columns of fit come in another order, and nowhere before; the rest that
+    it asks for is in test_columns_by_name.py.
+    """
+    check = check_dataframe_column_names_consistency
+    with pytest.raises(AssertionError, match="did not raise") as failure:
+        check(type(estimator).__name__, estimator)
+    (seen,) = [entry for entry in failure.traceback if entry.name == check.__name__]
+    assert list(seen.locals["invalid_name"]) == list(seen.locals["names"])[::-1]
 
 
 def small(estimator):

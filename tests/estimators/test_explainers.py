@@ -131,6 +131,27 @@ def test_shap_explains_probabilities_of_arrays(on_array, shap):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_shaps_own_explainer_takes_numbers_with_missing_values(on_frame, shap):
+    _, X, y = on_frame
+    X = X.drop(columns="floor")
+    model = RFRBoostRegressor(n_bags=2, random_state=0).fit(X, y)
+    explained = shap.Explainer(model.predict, X[:20])(X[20:26])
+    assert X[20:26]["age"].isna().any()
+    total = explained.base_values + explained.values.sum(axis=1)
+    np.testing.assert_allclose(total, model.predict(X[20:26]), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_shaps_masker_fails_on_text_before_any_model_is_called(on_frame, shap):
+    """Why ``shap_explainer`` exists; if this no longer fails, the guide has to say so."""
+    _, X, _ = on_frame
+    calls = []
+    with pytest.raises(TypeError, match=r"unsupported operand .* 'str' and 'str'"):
+        shap.Explainer(lambda rows: calls.append(rows), X[:20])(X[20:26])
+    assert not calls
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["Exact", "Permutation"])
 def test_shap_adds_up_on_arrays(on_array, shap, name):
     model, X, _ = on_array

@@ -198,8 +198,10 @@ def test_refuses_unknown_names_and_values_out_of_range(kind: Any, params: dict[s
     """The message names the parameter, what it may be, and what it was."""
     ((name, value),) = params.items()
     message = rf"The '{name}' parameter of {kind.__name__} must be .*Got {re.escape(repr(value))}"
-    with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
+    with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)) as caught:
         kind(**params).fit(*two_classes())
+    # Users cannot import private modules.
+    assert "rfrboost._" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

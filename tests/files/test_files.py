@@ -131,6 +131,27 @@ def test_single_precision_and_empty_steps_are_among_the_models(models):
     assert models["constant"][0].network_.layers[0].step.V.shape == (4, 0)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        RFRBoostRegressor(n_bags=2, n_features=16, random_state=0),
+        RFRBoostClassifier(n_bags=2, n_features=16, random_state=0),
+        RFRBoostRegressor(2, n_features=16, random_state=0),
+    ],
+    ids=["automatic", "classes", "single"],
+)
+def test_two_fits_with_one_seed_write_equal_files(model, tmp_path):
+    """Nothing of when or how fast a model was fitted is in its file."""
+    X, y = regression()
+    X = pd.DataFrame(X).add_prefix("x")
+    if not isinstance(model.n_layers, int):
+        X["town"] = np.where(X["x0"] > 0, "north", "south")
+    y = y > 0 if isinstance(model, RFRBoostClassifier) else y
+    for name in ("a", "b"):
+        clone(model).fit(X, y).save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 @pytest.mark.parametrize("name", ["regressor gradient", "regressor huber", "classifier rfnn ints"])
 def test_saving_changes_nothing_and_twice_is_the_same_file(models, tmp_path, name):
     model, X = models[name]

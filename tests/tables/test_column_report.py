@@ -159,18 +159,3 @@ def test_rows_unlike_training_are_counted_once():
         model.predict(far)
     assert len(seen) == 1
     assert seen[0].message.columns == {"age": 2, "town": 2}
-
-
-def test_columns_are_found_by_name_among_others():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
-    for settings in ({}, {"n_layers": 2, "features": "swim", "n_bags": 5}):
-        model = RFRBoostRegressor(**{**FAST, **settings}).fit(X, X["a"])
-        right = model.predict(X)
-        more = X.assign(extra="text", other=1.0)[["other", "c", "a", "extra", "b"]]
-        assert np.array_equal(model.predict(more), right)
-        assert np.array_equal(model.input_gradient(more), model.input_gradient(X))
-        with pytest.raises(ValueError, match=r"same order.*\n.*feature_names_in_"):
-            model.predict(X[["c", "b", "a"]])
-        with pytest.raises(ValueError, match="yet now missing:\n- b"):
-            model.predict(more.drop(columns="b"))

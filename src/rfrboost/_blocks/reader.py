@@ -1,7 +1,7 @@
 """Row blocks as a fit takes them: checked arrays of numbers, whatever type the user passed.
 
 Blocks must agree with the first one in columns, targets and whether rows have weights; an error
-names the block that does not.
+names the block that does not. Columns that have names may come in any order.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from rfrboost._blocks.block import NamedBlock
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._tables.encoder import Encoder, differences
-from rfrboost._tables.table import UNREADABLE, is_missing, unreadable
+from rfrboost._tables.table import UNREADABLE, by_name, is_missing, unreadable, without_arrow
 from rfrboost._typing import Array, Mask
 
 MIXED_LABELS = "y holds numbers in some rows and text in others: make all labels one type."
@@ -50,8 +50,9 @@ class BlockArrays:
     """Iterates over row blocks as arrays X (m, D), y (m, k) and w (m,) or None, in float64.
 
     X is encoded if there is an ``encoder``. ``n_columns``, ``names`` and ``targets`` (the number of
-    columns of y) are those of the first block, and every other block must have the same. Rows of
-    weight up to ``least_weight`` are left out.
+    columns of y) are those of the first block, and every other block must have the same; ``names``
+    may be set before, to those of a model that layers are added to. Rows of weight up to
+    ``least_weight`` are left out.
     """
 
     def __init__(self, blocks: RowBlocks, encoder: Encoder | None = None) -> None:
@@ -80,14 +81,16 @@ class BlockArrays:
     def checked(self, block: NamedBlock) -> tuple[Array, np.ndarray, Array | None]:
         """X, y and weights of all rows of a block; errors name it."""
         with naming(block):
+            X = self._ordered(block.X)
             y, w = self._targets(block)
-            return self._encoded(block.X), y, w
+            return self._encoded(X), y, w
 
-    def beside(self, block: NamedBlock) -> tuple[np.ndarray, Array | None]:
-        """y, with as many axes as the user's, and weights; X is checked but not read."""
+    def unread(self, block: NamedBlock) -> tuple[Any, np.ndarray, Array | None]:
+        """X, not read but in the order of the first block, y as the user's, and weights."""
         with naming(block):
+            X = self._ordered(block.X)
             y, w = self._targets(block)
-        return (y[:, 0] if self.y_is_1d and y.ndim > 1 else y), w
+        return X, (y[:, 0] if self.y_is_1d and y.ndim > 1 else y), w
 
     def counting(self, y: np.ndarray, w: Array | None) -> Mask:
         """Which rows weigh enough to count, as a mask (m,); all if there are no weights."""
@@ -95,7 +98,6 @@ class BlockArrays:
 
     def _targets(self, block: NamedBlock) -> tuple[np.ndarray, Array | None]:
         """y and weights of a block, checked beside its X."""
-        self._check_columns(block.X)
         y = self.target(block.y)
         n_rows = np.shape(block.X)[0]
         w = None if block.w is None else self._weights(block.w)
@@ -146,24 +148,27 @@ class BlockArrays:
         """Leave out rows of weight up to ``least`` from now on: the rows are then read again."""
         self.least_weight = least
 
-    def _check_columns(self, X: Any) -> None:
-        """Refuse an X whose columns are not those of the first block."""
+    def _ordered(self, X: Any) -> Any:
+        """X with the columns of the first block, in its order; other columns are refused."""
+        X = without_arrow(X)
         shape = np.shape(X)
         if len(shape) != 2:
             raise ValueError(f"X has {len(shape)} axes, not two: rows and columns.")
-        n_columns = shape[1]
         names = names_of(X)
         if self.n_columns is None:
-            self.n_columns = n_columns
-            self.names = names
-            return
+            X = by_name(X, self.names)
+            self.n_columns, self.names = np.shape(X)[1], names_of(X)
+            return X
         if names is not None and self.names is not None and names != self.names:
             lacking = [name for name in self.names if name not in set(names)]
             extra = [name for name in names if name not in set(self.names)]
-            what = differences(lacking, extra) or "they are in another order"
-            raise ValueError(f"the columns of X are not those of the first block: {what}.")
-        if n_columns != self.n_columns:
-            raise ValueError(f"X has {n_columns} columns, but {self.n_columns} in the first block.")
+            if lacking or extra:
+                what = differences(lacking, extra)
+                raise ValueError(f"the columns of X are not those of the first block: {what}.")
+            X = by_name(X, self.names)
+        if shape[1] != self.n_columns:
+            raise ValueError(f"X has {shape[1]} columns, but {self.n_columns} in the first block.")
+        return X
 
 
 class ClassBlockArrays(BlockArrays):

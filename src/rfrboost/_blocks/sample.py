@@ -35,10 +35,10 @@ class BlockSample:
         self._kept: list[tuple[Any, np.ndarray, np.ndarray | None]] = []
         first = SameColumns()
         for block in source.blocks.labelled():
-            y, w = source.beside(block)
+            X, y, w = source.unread(block)
             with naming(block):
-                first.check(contents_of(block.X))
-            self._add(block.X, y, w)
+                first.check(contents_of(X))
+            self._add(X, y, w)
             if perf_counter() >= deadline:
                 warn_of_unread(self.n_rows)
                 self.complete = False

@@ -139,10 +139,10 @@ def counts_of(block: NamedBlock, reader: BlockArrays) -> Counts:
 
 def every_nth_row(block: NamedBlock, first: int, n: int, reader: BlockArrays) -> Sums:
     """The rows of a partition whose indices among all rows are multiples of n, and its contents."""
-    y, w = copy(reader).beside(block)
+    X, y, w = copy(reader).unread(block)
     with naming(block):
-        contents = [(block._replace(X=None, y=None, w=None), contents_of(block.X))]
+        contents = [(block._replace(X=None, y=None, w=None), contents_of(X))]
     some = slice(-first % n, None, n)
     if some.start >= len(y):
         return Sums([], [], [], contents)
-    return Sums([rows_of(block.X, some)], [y[some]], [None if w is None else w[some]], contents)
+    return Sums([rows_of(X, some)], [y[some]], [None if w is None else w[some]], contents)

@@ -78,7 +78,7 @@ def number_labels(cluster: Cluster, blocks: Futures, source: ClassBlockArrays) -
 
 def labels_of(block: NamedBlock, source: ClassBlockArrays) -> Sums:
     """The distinct labels of the rows of a partition, without those of negligible weight."""
-    y, w = copy(source).beside(block)
+    _, y, w = copy(source).unread(block)
     y = y[source.counting(y, w)]
     return Sums([np.unique(y)] if len(y) else [])
 

@@ -26,7 +26,7 @@ from rfrboost._model.network import Network
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.sizes import LARGEST_INPUT
 from rfrboost._tables.encoder import Encoder
-from rfrboost._tables.table import UNREADABLE, unreadable
+from rfrboost._tables.table import UNREADABLE, by_name, unreadable, without_arrow
 from rfrboost._typing import Array, Indices, Mask
 
 # How far predictions of an automatic fit may leave the range of the training targets, as a share of
@@ -35,13 +35,6 @@ BEYOND = 0.25
 
 # The types of numbers that X may have; others become float64.
 DTYPES = [np.float64, np.float32]
-
-#: scikit-learn's own words, and what to do
-OTHER_ORDER = (
-    "The feature names should match those that were passed during fit.\n"
-    "Feature names must be in the same order as they were in fit.\n"
-    "Pass X[model.feature_names_in_]; columns that were not in fit may stay out."
-)
 
 DATES_IN_Y = "y holds dates: pass numbers, such as days since the first date, or text as classes."
 
@@ -245,19 +238,23 @@ class Inputs:
             raise
 
     def matched(self, X: Any) -> Any:
-        """The columns of the fit, by name, of a data frame that has others too.
+        """The columns of the fit, found by name in a data frame, in the order of the fit."""
+        return by_name(as_frame(X), self.names)
 
-        By scikit-learn's rules it is an error if the names are those of the fit in another order.
-        """
-        X = as_frame(X)
-        if self.names is None or not hasattr(X, "columns") or sparse.issparse(X):
-            return X
-        present = list(X.columns)
-        if len(present) == len(self.names):
-            if present != list(self.names) and set(present) == set(self.names):
-                raise ValueError(OTHER_ORDER)
-            return X
-        return X[list(self.names)] if set(self.names) < set(present) else X
+    def check_same(self, other: "Inputs") -> None:
+        """Refuse columns that layers cannot be added on, because they are not those of the fit."""
+        if other.n_columns != self.n_columns:
+            raise ValueError(
+                f"X has {other.n_columns} features but the last fit had {self.n_columns}, so "
+                "warm_start cannot add layers to it. Set warm_start=False to start afresh."
+            )
+        if self.names is not None and other.names is not None:
+            lacking = [name for name in self.names if name not in set(other.names)]
+            if lacking:
+                raise ValueError(
+                    f"The column {lacking[0]!r} of the last fit is missing in X, so warm_start "
+                    "cannot add layers to it. Set warm_start=False to start afresh."
+                )
 
     def _checked(self, estimator: Any, X: Any) -> Array:
         """X of a kind that can be read, as the network's array."""
@@ -324,7 +321,7 @@ def as_frame(X: Any) -> Any:
             f"X is a {type(X).__name__}, which has no rows and columns: pass an array or a data "
             "frame, for example pandas.DataFrame(X)."
         )
-    return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
+    return without_arrow(X) if hasattr(X, "column_names") else X
 
 
 def has_no_rows(values: Any) -> bool:

@@ -80,6 +80,15 @@ class LabelTargets(ClassTargets):
         """None: sets are of classes that exclude each other."""
 
 
+def n_columns_of(y: Any) -> int:
+    """How many columns y has; 1 if it has one axis, or rows of different lengths."""
+    try:
+        shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    except ValueError:
+        return 1
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
 def labels_to_fit(y: Any, class_weight: Any) -> Array:
     """A matrix of labels (n, L); refuses weights by class, as a row has one for all its labels."""
     if class_weight is not None:

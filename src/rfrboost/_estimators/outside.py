@@ -84,18 +84,17 @@ def problem_of_chunks(request: Request, chunks: Chunks, source: BlockArrays) -> 
     parameters = request.parameters
     refuse_class_weight(parameters)
     facts = chunks.facts
-    n_columns = len(facts.x_low)
     inputs = inputs_of(source)
     check_extent(np.maximum(facts.x_high, -facts.x_low), inputs.names)
     if isinstance(source, ClassBlockArrays):
         labels = set_classes(request, chunks, source)
         loss = log_loss(len(labels.classes))
-        resumed = resumed_network(request, n_columns, len(chunks.facts.y_low), labels.classes)
+        resumed = resumed_network(request, inputs, len(chunks.facts.y_low), labels.classes)
         return Problem(chunks, loss, labels, inputs, resumed)
     named = named_loss(parameters.loss, parameters.quantile)
     ends = np.vstack([facts.y_low, facts.y_high])
     check_targets(ends, named)
-    resumed = resumed_network(request, n_columns, named.n_outputs(ends))
+    resumed = resumed_network(request, inputs, named.n_outputs(ends))
     scale = target_scale_for(request, chunks, named, resumed)
     chunks.set("y", shrunk_targets, scale)
     loss = fitted_loss(

@@ -42,7 +42,13 @@ from rfrboost._estimators.fitted import (
     is_table,
 )
 from rfrboost._estimators.folds import encodings, refuse_both, refuse_folds, splits_of
-from rfrboost._estimators.labels import ABSENT_PRESENT, LabelTargets, class_weighted, labels_to_fit
+from rfrboost._estimators.labels import (
+    ABSENT_PRESENT,
+    LabelTargets,
+    class_weighted,
+    labels_to_fit,
+    n_columns_of,
+)
 from rfrboost._estimators.options.progress import Progress
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
@@ -102,6 +108,15 @@ class Request:
     deadline: float
     groups: Any = None
     progress: Progress | None = None
+
+    @property
+    def resumes(self) -> Fitted | None:
+        """The last fit if ``warm_start`` adds layers to it."""
+        return self.former if self.parameters.warm_start else None
+
+    def columns_of(self, X: Any) -> Any:
+        """X, with the columns of the fit that layers are added to, found by name."""
+        return as_frame(X) if self.resumes is None else self.resumes.inputs.matched(X)
 
 
 @dataclass(frozen=True)
@@ -206,13 +221,13 @@ def problem_of_rows(
     if classes is not None:
         of_classes, loss, Y = class_problem(request, classes, y)
         chunks = InMemory(X, Y, w, parameters.parts, request.sizes)
-        resumed = resumed_network(request, X.shape[1], Y.shape[1], classes)
+        resumed = resumed_network(request, inputs, Y.shape[1], classes)
         return Problem(chunks, loss, of_classes, inputs, resumed), Y
     Y = np.asarray(y, dtype=float).reshape(len(y), -1)
     named = named_loss(parameters.loss, parameters.quantile)
     check_targets(Y, named)
     chunks = InMemory(X, Y, w, parameters.parts, request.sizes)
-    resumed = resumed_network(request, X.shape[1], named.n_outputs(Y))
+    resumed = resumed_network(request, inputs, named.n_outputs(Y))
     scale = target_scale_for(request, chunks, named, resumed)
     Y = scale.shrink(Y)
     chunks.set("y", own_rows, Y)
@@ -256,7 +271,7 @@ def read(
     mask (n,) of the rows that were read: all, or as many as a time limit allows."""
     numbers = request.task == "regression"
     prepares = request.parameters.prepares
-    X = as_frame(X)
+    X = request.columns_of(X)
     y = as_column(y, "y")
     several = not numbers and n_columns_of(y) > 1
     if several:
@@ -308,15 +323,6 @@ def read(
         categorical = request.parameters.categorical_features
         encoder, X = fit_encoder(X, y, w, request.task, rng, parts, categorical, most_rows)
     return Inputs(n_columns, names, encoder), X, y, w, splits, seen
-
-
-def n_columns_of(y: Any) -> int:
-    """How many columns y has; 1 if it has one axis, or rows of different lengths."""
-    try:
-        shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
-    except ValueError:
-        return 1
-    return int(shape[1]) if len(shape) == 2 else 1
 
 
 def as_column(values: Any, name: str) -> Any:
@@ -462,27 +468,22 @@ def rounded_power(exponents: Array) -> Array:
 
 
 def resumed_network(
-    request: Request, n_columns: int, n_outputs: int, classes: np.ndarray | None = None
+    request: Request, inputs: Inputs, n_outputs: int, classes: np.ndarray | None = None
 ) -> Network | None:
     """The network that ``warm_start`` adds layers to, or None; refuses data that do not fit it."""
-    former = request.former
-    parameters = request.parameters
-    if former is None or not parameters.warm_start:
+    former = request.resumes
+    if former is None:
         return None
-    fitted = former.network
-    if len(fitted.mean) != n_columns:
-        raise ValueError(
-            f"X has {n_columns} features but the last fit had {len(fitted.mean)}, so warm_start "
-            "cannot add layers to it. Set warm_start=False to start afresh."
-        )
+    parameters = request.parameters
+    former.inputs.check_same(inputs)
     if parameters.sample_splitting:
         raise ValueError(
             "warm_start cannot add layers under sample_splitting, which shares the rows out among "
             "a number of layers fixed beforehand. Set one of the two to False."
         )
-    if int(parameters.n_layers) < len(fitted.layers):
+    if int(parameters.n_layers) < (n_layers := len(former.network.layers)):
         raise ValueError(
-            f"n_layers={parameters.n_layers} is less than the {len(fitted.layers)} layers already "
+            f"n_layers={parameters.n_layers} is less than the {n_layers} layers already "
             "fitted, and warm_start only adds layers. Raise n_layers, or set warm_start=False."
         )
     if former.n_outputs != n_outputs:
@@ -496,4 +497,4 @@ def resumed_network(
             "y holds other classes than in the last fit, so warm_start cannot add layers to it. "
             "Set warm_start=False to start afresh."
         )
-    return fitted
+    return former.network

@@ -149,6 +149,8 @@ def fit_outside_memory(request: Request, outside: Outside) -> Fitted:
         )
     if not parameters.automatic:
         source = outside.reader(None)
+        if request.resumes is not None and request.resumes.inputs.names is not None:
+            source.names = list(request.resumes.inputs.names)
         with outside.chunks(source) as chunks:
             return fit_single(request, problem_of_chunks(request, chunks, source))
     began = perf_counter()

@@ -16,12 +16,13 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfrboost._estimators.fitted import check_columns
+from rfrboost._estimators.fitted import as_frame, check_columns
 from rfrboost._estimators.options.constraints import POSITIVE, WIDTH
 from rfrboost._model.features import CHOICES, FeatureMap
 from rfrboost._model.network import centered
 from rfrboost._model.samplers import IID, SWIM, Fourier, Sampler
 from rfrboost._numerics.arrays import content_order
+from rfrboost._tables.table import by_name
 from rfrboost._typing import Array
 
 
@@ -56,7 +57,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         self
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        X = validate_data(self, as_frame(X), dtype=[np.float64, np.float32])
         check_columns(X, None)
         rng = default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self._draw(X, numeric_targets(y, len(X)), rng)
@@ -81,6 +82,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self, "features_")
+        X = by_name(as_frame(X), getattr(self, "feature_names_in_", None))
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         check_columns(X, None)
         out = np.empty((len(X), self.features_.width), order="F")

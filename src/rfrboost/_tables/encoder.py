@@ -31,7 +31,7 @@ from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._numerics.threads import side_by_side
 from rfrboost._tables.report import ColumnReport, UnseenValuesWarning
 from rfrboost._tables.spellings import SpelledColumn
-from rfrboost._tables.table import Table, read_table
+from rfrboost._tables.table import Table, by_name, read_table
 from rfrboost._typing import Array, Indices, Mask
 
 # In units of the bulk's width. Values are scaled linearly up to MARGIN beyond the bulk, which
@@ -312,11 +312,11 @@ class Encoder:
             yield from zip(encoder.sources, encoder.suffixes, strict=True)
 
     def __call__(self, X: Any, warn: bool = True) -> Array:
-        """The array (n, width) of a table with the training table's columns in their order.
+        """The array (n, width) of a table with the training table's columns, found by name.
 
         ``warn`` is as in :meth:`encode`.
         """
-        table = read_table(X)
+        table = read_table(by_name(X, self.names))
         self._check(table)
         return self.encode(table, warn)
 
@@ -378,7 +378,7 @@ class Encoder:
         to the table's number columns. The result is (n, n_columns, d); columns of categories and of
         dates have derivatives of 0.
         """
-        table = read_table(X).spelled(self.spelled or ())
+        table = read_table(by_name(X, self.names)).spelled(self.spelled or ())
         numbers = self._number_columns()
         raw = np.full((table.shape[0], self.width), np.nan)
         for k, j in numbers.items():
@@ -408,13 +408,9 @@ class Encoder:
             return
         lacking = [name for name in self.names if name not in set(table.names)]
         extra = [name for name in table.names if name not in set(self.names)]
-        if lacking or extra:
-            raise ValueError(
-                f"The columns of X are not those of fit: {differences(lacking, extra)}. "
-                "Pass the same columns as in fit."
-            )
         raise ValueError(
-            "The columns of X are those of fit in another order: pass X[model.feature_names_in_]."
+            f"The columns of X are not those of fit: {differences(lacking, extra)}. "
+            "Pass the same columns as in fit."
         )
 
 

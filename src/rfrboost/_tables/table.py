@@ -10,7 +10,8 @@ NA are missing values everywhere.
 read when they are first used. What is learned from the columns is in :mod:`rfrboost._tables.fit`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date
 from decimal import Decimal, InvalidOperation
@@ -405,15 +406,39 @@ def read_table(X: Any) -> Table:
     return from_array(np.asarray(X) if hasattr(X, "__array__") else np.asarray(X, dtype=object))
 
 
-def from_frame(X: Any) -> Table:
-    """The table of a data frame: anything that gives each of its ``columns`` by name."""
-    names = list(X.columns)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+def without_arrow(X: Any) -> Any:
+    """A table of Arrow as a data frame of pandas; anything else as it is."""
+    return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
+
+
+def by_name(X: Any, names: Iterable[str] | None) -> Any:
+    """The named columns of a data frame in the order of the names, whatever others it has.
+
+    What has no names, and a frame that lacks one of them, is returned as it is.
+    """
+    if names is None or not hasattr(X, "columns") or sparse.issparse(X):
+        return X
+    present, wanted = list(X.columns), list(names)
+    if present == wanted or not (chosen := set(wanted)) <= set(present):
+        return X
+    refuse_twice([name for name in present if name in chosen])
+    return X[wanted]
+
+
+def refuse_twice(names: list[Any]) -> None:
+    """Refuse columns of which several have the same name."""
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
         raise ValueError(
             f"X has several columns named {twice!r}: rename them, because columns are told apart "
             "by name."
         )
+
+
+def from_frame(X: Any) -> Table:
+    """The table of a data frame: anything that gives each of its ``columns`` by name."""
+    names = list(X.columns)
+    refuse_twice(names)
     texts = tuple(map(str, names)) if all(isinstance(name, str) for name in names) else None
     return Table((len(X), len(names)), lambda j: X[names[j]], texts)
 

@@ -76,12 +76,12 @@ def attribute(model: Any, X: Any, background: Any = None, *, random_state: int =
     """
     check_is_fitted(model)
     rng = np.random.default_rng(random_state)
-    table = table_of(X)
+    table = table_of(model, X)
     if background is None:
         drawn = rng.permutation(len(table))[:BACKGROUND_ROWS]
         others = table.iloc[drawn] if hasattr(table, "iloc") else table[drawn]
     else:
-        others = table_of(background)
+        others = table_of(model, background)
     both = stacked(table, others)
     n, D = table.shape
     values = []

@@ -124,7 +124,7 @@ def partial_dependence_of(
     """The curves of :func:`plot_dependence`, not yet drawn, and the label of their values."""
     check_is_fitted(model)
     names = column_names(model, X)
-    table = sampled(table_of(X), DEPENDENCE_ROWS)
+    table = sampled(table_of(model, X), DEPENDENCE_ROWS)
     places = chosen_columns(model, X, columns, top, names)
     label, output = drawn_output(model, table)
     curves = {names[j]: curve(model, table, j, output) for j in places}
@@ -268,7 +268,7 @@ def interactions(model: Any, X: Any, columns: Any = None, *, top: int = 5) -> In
     """
     check_is_fitted(model)
     names = column_names(model, X)
-    table = sampled(table_of(X), INTERACTION_ROWS)
+    table = sampled(table_of(model, X), INTERACTION_ROWS)
     places = chosen_columns(model, X, columns, top, names)
     _, output = drawn_output(model, table)
     single = {j: joint_dependence(model, table, (j,), output) for j in places}

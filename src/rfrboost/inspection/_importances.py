@@ -70,7 +70,7 @@ def importances(model: Any, X: Any = None) -> dict[str, float]:
 
 def shares_at(model: Any, X: Any) -> np.ndarray:
     """The shares of the columns at the rows of X."""
-    table = table_of(X)
+    table = table_of(model, X)
     if len(table) < 2:
         raise ValueError(f"X has {len(table)} row(s), but columns are shuffled among at least two.")
     return column_shares(

@@ -72,12 +72,17 @@ def method_of(model: Any, name: str) -> Any:
     return method
 
 
-def table_of(X: Any) -> Any:
-    """X as a data frame of pandas, or as an array (n, D) if it is not a data frame."""
-    if hasattr(X, "iloc"):
-        return X
+def table_of(model: Any, X: Any) -> Any:
+    """X as a data frame of pandas with the columns of the model's fit, found by name.
+
+    What is not a data frame becomes an array (n, D).
+    """
     if hasattr(X, "to_pandas"):
-        return X.to_pandas()
+        X = X.to_pandas()
+    if hasattr(X, "iloc"):
+        names = list(getattr(model, "feature_names_in_", X.columns))
+        # A column that is missing, or there twice, is refused when the model predicts.
+        return X[names] if set(names) <= set(X.columns) else X
     table = X.toarray() if sparse.issparse(X) else np.asarray(X)
     if table.ndim != 2:
         raise ValueError(f"X must have rows and columns; this one has {table.ndim} axes.")

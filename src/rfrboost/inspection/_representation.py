@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from rfrboost.inspection._models import is_automatic
 from rfrboost.inspection._style import (
@@ -132,7 +132,7 @@ def plot_representation(
     check_consistent_length(X, y)
     # Predicting first lets the model check X, including the names of its columns.
     scores = staged_scores(model, X, y)
-    X = check_array(X)
+    X = model.encode(X)
     y = np.asarray(y)
     if y.ndim > 1:
         raise ValueError("y has several columns, but points can be coloured by one only.")

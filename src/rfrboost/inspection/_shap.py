@@ -1,9 +1,10 @@
 """shap's explainers for any table: with categories, dates and missing values.
 
 ``shap.Explainer(model, X)`` needs a model that can be called, which estimators cannot. The masker
-that it makes of X computes with the cells, so that text ends in an error. Here a masker chooses
-cells instead, and the model sees rows of the same types as X. Without shap,
-:func:`~rfrboost.inspection.attribute` gives values of the same meaning.
+that it makes of X compares cells by ``np.isclose`` (``shap/maskers/_tabular.py``, ``invariants``),
+before any model is called, so that text ends in an error. Here a masker chooses cells instead, and
+the model sees rows of the same types as X. Without shap, :func:`~rfrboost.inspection.attribute`
+gives values of the same meaning.
 """
 
 from typing import Any
@@ -20,9 +21,10 @@ BACKGROUND_ROWS = 50
 def shap_explainer(model: Any, X: Any) -> Any:
     """An explainer of shap for a fitted model and the tables that it takes.
 
-    Call it with the rows to explain, a data frame or an array as X; its values add up to the
-    prediction, or to the probabilities of classes, in the order of ``classes_``. All figures of
-    shap take its result. Needs the package shap.
+    Call it with the rows to explain, a data frame or an array as X, whose columns are found by
+    name. Its values are those of the columns in the order of ``fit``, and add up to the prediction,
+    or to the probabilities of classes, in the order of ``classes_``. All figures of shap take its
+    result. Needs the package shap.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ def shap_explainer(model: Any, X: Any) -> Any:
             "rfrboost.inspection.attribute gives such values without it."
         ) from error
     check_is_fitted(model)
-    table = table_of(X)
+    table = table_of(model, X)
     places = np.linspace(0, len(table) - 1, min(len(table), BACKGROUND_ROWS)).astype(int)
     background = cells_of(table)[places]
 
@@ -58,7 +60,31 @@ def shap_explainer(model: Any, X: Any) -> Any:
         values = outputs(model, like(table, rows))
         return values[:, 0] if values.shape[1] == 1 else values
 
-    return shap.Explainer(predicted, masked, feature_names=column_names(model, table))
+    class ByName(shap.explainers.Permutation):  # type: ignore[misc]
+        """shap's permutation explainer, which finds the columns of frames by name."""
+
+        def __call__(
+            self,
+            rows: Any,
+            *,
+            max_evals: int = 500,
+            main_effects: bool = False,
+            error_bounds: bool = False,
+            batch_size: int | str = "auto",
+            outputs: Any = None,
+            silent: bool = False,
+        ) -> Any:
+            return super().__call__(
+                table_of(model, rows),
+                max_evals=max_evals,
+                main_effects=main_effects,
+                error_bounds=error_bounds,
+                batch_size=batch_size,
+                outputs=outputs,
+                silent=silent,
+            )
+
+    return ByName(predicted, masked, feature_names=column_names(model, table))
 
 
 def cells_of(table: Any) -> np.ndarray:

@@ -24,6 +24,18 @@ AUTO = StrOptions({"auto"})
 NAMED_FEATURES = StrOptions({"swim", "sparse", "gaussian", "uniform", "fourier"})
 LOSSES = StrOptions(loss_names())
 
+
+class LossObject(HasMethods):
+    """An object of the class Loss, which errors call by the name that users import."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether it is a loss."""
+        return isinstance(val, Loss)
+
+    def __str__(self) -> str:
+        return "an instance of 'rfrboost.Loss'"
+
+
 FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "features": [
         NAMED_FEATURES,
@@ -40,7 +52,7 @@ CLASS_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 REGRESSION_CONSTRAINTS: dict[str, list[Any]] = {
-    "loss": [LOSSES, Loss],
+    "loss": [LOSSES, LossObject("value")],
     "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
 }
 

@@ -35,6 +35,8 @@ MISSING_NUMBERS = ["none", "?", "-", "."]
 #: the end of a time of day with a time zone
 ZONED = r":\d{2}(\.\d+)?(Z|[+-]\d{2}(:?\d{2})?)$"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+#: a zero before other digits: a code, such as a postcode, rather than a number
+CODE = re.compile(r"0\d+")
 COMMA_IN_NUMBER = re.compile(r"[+-]?[\d.]*,\d+")
 #: truth values as pandas.read_csv knows them
 TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
@@ -133,7 +135,7 @@ def as_levels(cells: Cells, levels: Set[str]) -> np.ndarray:
 
 def level_of(text: str, levels: Set[str]) -> Any:
     """The level that a cell is, or the number, truth value or date that is written in it."""
-    if text in levels:
+    if text in levels or (CODE.fullmatch(text) and str(int(text)) not in levels):
         return text
     if text in TRUTH:
         # The command line of 0.1.0 made levels of truth values, in lower case.

@@ -92,7 +92,7 @@ def gather(model: Any, X: Any, y: Any, folds: int, seed: int) -> Evidence:
 
 def as_frame(model: Any, X: Any) -> pd.DataFrame:
     """X as a data frame with the model's columns; whole numbers as floats."""
-    table = table_of(X)
+    table = table_of(model, X)
     if not isinstance(table, pd.DataFrame):
         table = pd.DataFrame(table, columns=column_names(model))
     numbers = [n for n in table.columns if table[n].dtype.kind in "iuf"]
@@ -144,7 +144,7 @@ def seconds_per_row(model: Any, X: Any) -> float:
     rows = X[:TIMED_ROWS]
     began = time.perf_counter()
     model.predict(rows)
-    return (time.perf_counter() - began) / len(table_of(rows))
+    return (time.perf_counter() - began) / len(table_of(model, rows))
 
 
 def saved_bytes(model: Any) -> int | None:

@@ -18,7 +18,7 @@ def report_text(model: Any, X: Any, y: Any, folds: int, seed: int) -> str:
     evidence = gather(model, X, y, folds, seed)
     stored = hasattr(model, "feature_importances_")
     shares = {str(k): v for k, v in importances(model, None if stored else X).items()}
-    n_given = len(table_of(X))
+    n_given = len(table_of(model, X))
     return page(
         f"A model of {target}",
         sections.lead(evidence, target, n_given),

@@ -57,7 +57,7 @@ STACKING_RUNS = 20
 STACKING_GAIN = 1e-9
 
 # The share of the held-out loss that weights may lose at most so that predictions vary less where
-# columns are shuffled. They lose a tenth of it as a rule; docs/automatic.md says what they gain.
+# columns are shuffled. They lose much less as a rule; docs/automatic.md says what they gain.
 SAFETY_SHARE = 0.003
 
 # Rows with shuffled columns, on which the variance of predictions is known to within a tenth.

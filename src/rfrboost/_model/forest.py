@@ -46,8 +46,8 @@ STEPS = 4
 # Leaves are found by masks if there are at least this many rows, and this many for each column of
 # x, and if trees split by at most this many columns. With fewer rows or more columns, looking up
 # takes longer than following the splits.
-MASKED_ROWS = 64
-MASKED_ROWS_A_COLUMN = 4
+MASKED_ROWS = 24
+MASKED_ROWS_A_COLUMN = 2
 MASKED_COLUMNS = 80
 # Bits of a mask, hence the most leaves of a tree with masks.
 MASK_BITS = 64

@@ -34,13 +34,13 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from rfrboost._model.bumps import ROUNDING, Bumps, single
+from rfrboost._model.bumps import FARTHEST, ROUNDING, Bumps
 from rfrboost._model.features import ACTIVATIONS, DenseFeatures, FeatureMap
 from rfrboost._model.forest import Forest, led
 from rfrboost._model.leaves import LocalSums, Splits
 from rfrboost._numerics.blas import column_scales, product, stretched
 from rfrboost._numerics.precision import LARGEST_NOISE, UNIT_ROUNDOFF
-from rfrboost._typing import Array, Mask
+from rfrboost._typing import Array, Indices, Mask
 
 # Rows whose neurons are computed at a time, and values of neurons (rows times neurons) that are
 # computed at a time: 2^17 of them in double precision take 1 MB, which stays in a processor's
@@ -191,14 +191,15 @@ class EuclideanLengths:
 class AbsoluteLengths:
     """Absolute distances Σ_j s_j |x_j − c_j| in units of the reach.
 
-    In columns with two values, which ``two`` (D,) marks, |x_j − c_j| is (x_j − c_j)²/span, and the
-    sum over these columns is a product of matrices: they are multiplied by ``roots``, and
-    ``centres_two`` are rows (−2c, 1, ‖c‖²). All others are multiplied by ``scales`` and subtracted
+    In columns with two values, those of ``two``, |x_j − c_j| is (x_j − c_j)²/span, and the sum over
+    these columns is a product of matrices: they are multiplied by ``roots``, and ``centres_two``
+    are rows (−2c, 1, ‖c‖²). The columns of ``others`` are multiplied by ``scales`` and subtracted
     one by one from ``centres``, rows c.
     """
 
-    two: Mask
+    two: Indices
     roots: Array
+    others: Indices
     scales: Array
     reach: float
     centres_two: Array
@@ -207,24 +208,30 @@ class AbsoluteLengths:
 
     @staticmethod
     def of(bumps: Bumps) -> "AbsoluteLengths":
-        two = bumps.distances.spans > 0
+        spans = bumps.distances.spans
         scales = column_scales(bumps.distances.L) / bumps.distances.absolute_unit
-        roots = np.sqrt(scales[two]) / np.sqrt(bumps.distances.spans[two])
+        two, others = np.flatnonzero(spans > 0), np.flatnonzero(spans <= 0)
+        roots = np.sqrt(scales[two]) / np.sqrt(spans[two])
         C_two = coordinates(bumps.centres[:, two] * roots, np.sqrt(bumps.reach))
-        C = coordinates(bumps.centres[:, ~two] * scales[~two], bumps.reach)
-        return AbsoluteLengths(two, roots, scales[~two], bumps.reach, centre_rows(C_two), C)
+        C = coordinates(bumps.centres[:, others] * scales[others], bumps.reach)
+        return AbsoluteLengths(
+            two, roots, others, scales[others], bumps.reach, centre_rows(C_two), C
+        )
 
     def places(self, X: Array) -> tuple[Array, ...]:
-        of_two = coordinates(X[:, self.two] * self.roots, np.sqrt(self.reach))
-        return place_rows(of_two), coordinates(X[:, ~self.two] * self.scales, self.reach)
+        if not len(self.two):
+            return (coordinates(X * self.scales, self.reach),)
+        of_two = coordinates(X.take(self.two, axis=1) * self.roots, np.sqrt(self.reach))
+        others = coordinates(X.take(self.others, axis=1) * self.scales, self.reach)
+        return others, place_rows(of_two)
 
     def between(self, places: tuple[Array, ...]) -> Array:
-        of_two, others = places
-        if not len(self.scales):
-            return squares(of_two, self.centres_two)
-        lengths: Array = cdist(others, self.centres, "cityblock")
-        if len(self.roots):
-            lengths += squares(of_two, self.centres_two)
+        # A rounding error of a square does not matter here, as no root is taken of it.
+        if not len(self.others):
+            return product(self.centres_two, places[1].T).T
+        lengths: Array = cdist(places[0], self.centres, "cityblock")
+        if len(self.two):
+            lengths += product(self.centres_two, places[1].T).T
         return lengths
 
 
@@ -265,13 +272,22 @@ def bump_block(bumps: Bumps, leads: Array) -> BumpSums:
 
 
 def coordinates(A: Array, reach: float) -> Array:
-    """Coordinates in units of the reach, after rounding to single precision as ``Bumps`` does."""
-    return single(A).astype(float) / reach
+    """Coordinates in units of the reach, after rounding to single precision as ``Bumps`` does.
+
+    A is overwritten.
+    """
+    np.minimum(A, FARTHEST, out=A)
+    np.maximum(A, -FARTHEST, out=A)
+    return np.divide(A.astype(np.float32), reach, dtype=float)
 
 
 def place_rows(A: Array) -> Array:
     """(a, ‖a‖², 1) for each row a."""
-    return np.column_stack([A, np.einsum("ij,ij->i", A, A), np.ones(len(A))])
+    places = np.empty((A.shape[0], A.shape[1] + 2))
+    places[:, :-2] = A
+    np.einsum("ij,ij->i", A, A, out=places[:, -2])
+    places[:, -1] = 1.0
+    return places
 
 
 def centre_rows(C: Array) -> Array:
@@ -284,8 +300,12 @@ def squares(places: Array, centres: Array) -> Array:
     squared = product(centres, places.T).T
     a = places[:, -2]
     c = centres[:, -1]
-    if squared.min() <= ROUNDING * (a.max() + c.max()):
-        squared[squared <= ROUNDING * (a[:, None] + c)] = 0.0
+    largest = ROUNDING * (a.max() + c.max())
+    if squared.min() <= largest:
+        # Few distances are that small: only these are compared with errors of their own.
+        i, j = np.nonzero(squared <= largest)
+        small = squared[i, j] <= ROUNDING * (a[i] + c[j])
+        squared[i[small], j[small]] = 0.0
     return squared
 
 

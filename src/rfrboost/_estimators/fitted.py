@@ -265,7 +265,8 @@ class Inputs:
         if self._plain(X):
             return self.encoder(X)
         if is_table(X):
-            validate_data(estimator, X, reset=False, skip_check_array=True)
+            if not self._has_names_of_fit(X):
+                validate_data(estimator, X, reset=False, skip_check_array=True)
             return self.encoder(X)
         return self.encoder(
             validate_data(
@@ -287,6 +288,11 @@ class Inputs:
             and X.shape[1] == self.n_columns
             and self.names is None
         )
+
+    def _has_names_of_fit(self, X: Any) -> bool:
+        """Whether X is a data frame with the columns of fit, which scikit-learn need not check."""
+        names = self.names
+        return names is not None and hasattr(X, "columns") and list(X.columns) == list(names)
 
     def sources(self, width: int) -> Indices:
         """For every column that the network sees, the number of the column it was made of."""

@@ -83,7 +83,7 @@ class SingleThreadedBlas:
         finally:
             with self.lock:
                 self._inside -= 1
-                if not self._inside:
+                if not self._inside and max(self._before, default=1) > 1:
                     set_threads(self._before)
 
     def lower_this_thread(self) -> None:
@@ -93,8 +93,10 @@ class SingleThreadedBlas:
 
     def _lower(self) -> int:
         self._before = [library.num_threads for library in libraries()]
-        set_threads([1] * len(self._before))
-        return max(self._before, default=1)
+        threads = max(self._before, default=1)
+        if threads > 1:
+            set_threads([1] * len(self._before))
+        return threads
 
 
 def set_threads(counts: list[int]) -> None:

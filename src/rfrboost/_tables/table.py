@@ -174,11 +174,13 @@ def unreadable(name: str) -> ValueError:
 
 def read_column(cells: Any, label: str) -> Column:
     """A column of a data frame (anything with a ``dtype`` and ``to_numpy``) or of an array."""
-    categorical = str(cells.dtype).lower().startswith(CATEGORICAL)
+    # The name of a type of NumPy is not needed, and takes longer than all else.
+    name = "" if isinstance(cells.dtype, np.dtype) else str(cells.dtype).lower()
+    categorical = name.startswith(CATEGORICAL)
     if getattr(cells.dtype, "tz", None) is not None:
         # Dates with a time zone are converted to UTC; pandas' to_numpy would give objects.
         values = np.asarray(cells, dtype="datetime64[us]")
-    elif str(cells.dtype).lower() in WIDE_INTEGERS:
+    elif name in WIDE_INTEGERS:
         # NumPy has no type of 128 bits, so the cells are Python's whole numbers.
         values = np.array(cells.to_list(), dtype=object)
     else:

@@ -277,7 +277,7 @@ def test_options_of_fit_reach_the_estimator(tmp_path):
     assert (found["loss"], found["quantile"]) == ("quantile", 0.9)
     fitted(table, path, "--loss", "quantile", "--quantile", 0.1, "--quantile", 0.9)
     ran = worked(rfrboost("predict", path, "-", stdin=table))
-    assert ran.out.decode().splitlines()[0] == "prediction_0,prediction_1"
+    assert ran.out.decode().splitlines()[0] == "quantile_0.1,quantile_0.9"
 
 
 def test_every_loss_of_the_library_has_its_name():

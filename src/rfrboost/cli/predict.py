@@ -150,11 +150,17 @@ def classes(model: Any, frame: pd.DataFrame, proba: bool) -> Columns:
 
 
 def numbers(model: Any, frame: pd.DataFrame) -> Columns:
-    """The predicted number, or one for each target."""
+    """The predicted number, or one for each quantile level or target."""
     y = np.asarray(model.predict(frame))
     if y.ndim == 1:
         return {"prediction": y}
-    return {f"prediction_{k}": y[:, k] for k in range(y.shape[1])}
+    parameters = model.get_params()
+    levels = np.ravel(parameters["quantile"]) if parameters.get("loss") == "quantile" else []
+    if len(levels) == y.shape[1]:
+        names = [f"quantile_{level:g}" for level in levels]
+    else:
+        names = [f"prediction_{k}" for k in range(y.shape[1])]
+    return dict(zip(names, y.T, strict=True))
 
 
 def bounds(model: Any, frame: pd.DataFrame, coverage: float, classifier: bool) -> Columns:

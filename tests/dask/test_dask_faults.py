@@ -195,9 +195,13 @@ from rfrboost.dask import DaskRFRBoostRegressor
 from test_dask_faults import SMALL, Interrupting
 
 if __name__ == "__main__":
+    X, y, _ = regression_rows()
+    try:
+        DaskRFRBoostRegressor(1).fit(*on_dask(X, y, None, [100]))
+    except RuntimeError as error:
+        print(error)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     cluster = subprocess.Popen([sys.executable, sys.argv[1]], text=True, **pipes)
-    X, y, _ = regression_rows()
     model = DaskRFRBoostRegressor(2, **SMALL, features=Interrupting(cluster.kill))
     address = cluster.stdout.readline().strip()
     model.client = Client(address, timeout="600s")
@@ -212,22 +216,14 @@ if __name__ == "__main__":
 """
 
 
-def test_a_scheduler_that_goes_away_is_one_error(tmp_path):
+def test_no_client_and_a_scheduler_that_goes_away_are_one_error_each(tmp_path):
     """In its own process, because a client that has lost its scheduler logs errors for a while."""
     (tmp_path / "scheduler.py").write_text(SCHEDULER)
     said = run_script(tmp_path / "alone.py", LEFT_ALONE, tmp_path / "scheduler.py")
-    assert said.startswith("False The Dask scheduler")
-    assert "went away" in said
-
-
-def test_without_a_client_there_is_one_sentence():
-    code = (
-        "import dask.array as da; from rfrboost.dask import DaskRFRBoostRegressor as Model\n"
-        "try: Model(1).fit(da.ones((4, 2)), da.ones(4))\n"
-        "except RuntimeError as error: print(error)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.startswith("There is no Dask client.")
+    without, lost = said.splitlines()
+    assert without.startswith("There is no Dask client.")
+    assert lost.startswith("False The Dask scheduler")
+    assert "went away" in lost
 
 
 def broken(X, y):

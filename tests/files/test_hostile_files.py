@@ -1,7 +1,6 @@
 """Files that are damaged, or made to do harm: refused in one sentence, never anything else."""
 
 import copy
-import json
 import os
 import pickle
 import struct
@@ -10,7 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hostile_files import fitted, header, parts, sentence, with_table, write
+from hostile_files import fitted, header, parts, sentence, with_document, with_table, write
 from model_zoo import regression
 from numpy.random import default_rng
 from safetensors.numpy import save
@@ -310,10 +309,6 @@ def test_a_header_in_another_spelling_is_refused(spelling, path):
     assert text != data[8:end]
     path.write_bytes(header(text, data[end:]))
     assert "not as rfrboost writes it" in sentence(path)
-
-
-def with_document(text):
-    return header(json.dumps({"__metadata__": {"rfrboost": text}}).encode())
 
 
 @pytest.mark.parametrize(

@@ -65,3 +65,8 @@ def with_table(document, table, arrays=b""):
     table = {"__metadata__": {"rfrboost": to_json(document)}, **table}
     text = json.dumps(table, separators=(",", ":")).encode()
     return header(text + b" " * (-len(text) % 8), arrays)
+
+
+def with_document(text):
+    """A file with this text as its document."""
+    return header(json.dumps({"__metadata__": {"rfrboost": text}}).encode())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nbclient
 import nbformat
+from jupyter_client.manager import KernelManager
 
 FOLDER = Path(__file__).parent.parent / "examples" / "notebooks"
 #: seconds until a kernel that does not start, or a cell, has failed; a busy machine may take long
@@ -21,17 +22,26 @@ METADATA = {
 }
 
 
-def execute(book: nbformat.NotebookNode) -> None:
-    """Execute the cells of a notebook from top to bottom, in the folder of notebooks."""
-    nbclient.NotebookClient(
+def execute(book: nbformat.NotebookNode, kernel: KernelManager | None = None) -> None:
+    """Execute the cells of a notebook from top to bottom, in the folder of notebooks.
+
+    Without a kernel, in one of its own; a given kernel is started if it is not running, and left.
+    """
+    client = nbclient.NotebookClient(
         book,
+        km=kernel,
         timeout=PATIENCE,
         startup_timeout=PATIENCE,
         kernel_name="python3",
         coalesce_streams=True,
         record_timing=False,
         resources={"metadata": {"path": str(FOLDER)}},
-    ).execute()
+    )
+    try:
+        client.execute()
+    finally:
+        if kernel is not None and client.kc is not None:
+            client.kc.stop_channels()
 
 
 def run(path: Path) -> None:

@@ -269,7 +269,6 @@ def test_seed_order_threads_and_the_size_of_weights(name):
     X, y = data_for(name)
     model = clone(MODELS[name]).fit(X, y)
     expected = output(model, X)
-    np.testing.assert_array_equal(output(clone(model).fit(X, y), X), expected)
     other = clone(model).set_params(random_state=1).fit(X, y)
     assert not np.array_equal(output(other, X), expected)
     rounding = 5e-3

@@ -29,7 +29,6 @@ CLASS_SCORES = (
     "log loss",
     "calibration error",
 )
-SHELL = [sys.executable, "-m", "rfrboost.cli"]
 
 
 @pytest.fixture(scope="module")
@@ -45,30 +44,6 @@ def place(tmp_path_factory):
     worked(rfrboost("fit", folder / "t.csv", "--target", "y", "-o", folder / "t.rfrboost"))
     worked(rfrboost("fit", folder / "c.csv", "--target", "kind", "-o", folder / "c.rfrboost"))
     return folder
-
-
-def test_a_twelve_line_table_through_a_pipe(tmp_path):
-    script = """
-    set -e
-    table() {
-        printf 'x,y\\n1,2.1\\n2,3.9\\n3,6.2\\n4,8.1\\n5,9.8\\n6,12.2\\n'
-        printf '7,13.9\\n8,16\\n9,18.1\\n10,20\\n11,22.1\\n'
-    }
-    table | "$@" fit - --target y --out m.rfrboost
-    table | "$@" predict m.rfrboost - | cat
-    """
-    ran = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", script, "bash", *SHELL],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = ran.stdout.splitlines()
-    assert lines[0] == "prediction"
-    np.testing.assert_allclose([float(v) for v in lines[1:]], 2 * np.arange(1, 12), atol=0.5)
-    assert "Task: regression ('y' contains numbers)" in ran.stderr
-    assert "\x1b" not in ran.stderr
 
 
 def test_the_package_itself_runs_the_command(tmp_path):

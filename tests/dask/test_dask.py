@@ -39,8 +39,12 @@ MODELS = {
     "four classes": (DaskRFRBoostClassifier(1, **SMALL), 4),
 }
 AUTOMATIC = DaskRFRBoostRegressor(n_bags=2, features=("swim",), n_features=15, random_state=0)
-#: those that are fitted to partitions of all kinds
-EVERYWHERE = ("gradient", "four classes")
+#: models and the partitions that they are fitted to: classes, of which partitions lack some, to all
+#: kinds, and numbers, whose means and scales are sums over partitions, to those that are unequal
+CUTS = [
+    *(("four classes", chunking) for chunking in CHUNKINGS),
+    *(("gradient", chunking) for chunking in ("one row each", "empty ones", "frame")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +80,14 @@ def check(model, rows, collections, sizes=SHORT_FITS):
     return fitted
 
 
-@pytest.mark.parametrize("chunking", CHUNKINGS)
-@pytest.mark.parametrize("name", EVERYWHERE)
+@pytest.mark.parametrize(("name", "chunking"), CUTS)
 def test_partitions_of_any_kind_give_the_local_model(client, name, chunking):
     model, classes = MODELS[name]
     rows = rows_for(classes)
     check(model, rows, cut_as(chunking, *rows))
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in EVERYWHERE])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "four classes"])
 def test_every_model_is_the_local_one(client, name):
     model, classes = MODELS[name]
     rows = rows_for(classes, weighted=False)

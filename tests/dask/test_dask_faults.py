@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from dataclasses import fields
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import dask
 import dask.array as da
 import dask.dataframe as dd
 import pandas as pd
-from block_rows import SMALL_CHUNKS, regression_rows
+from block_rows import SHORT_FITS, SMALL_CHUNKS, regression_rows
 from dask_workers import frame_on_dask, named, on_dask, two_workers
 from small_sizes import with_sizes
 
@@ -125,7 +126,7 @@ def test_a_worker_killed_while_encoded_rows_are_streamed_changes_nothing(client)
 
 def test_a_worker_killed_during_predict_changes_nothing(client):
     X, y, _ = regression_rows()
-    model = with_sizes(DaskRFRBoostRegressor(1, **SMALL), SMALL_CHUNKS)
+    model = with_sizes(DaskRFRBoostRegressor(1, **SMALL), SHORT_FITS)
     model.fit(*on_dask(X, y, None, [100]))
     slow = on_dask(X, y, None, [30] * 9)[0].map_blocks(slowly, dtype=float)
     future = client.compute(model.predict(slow))
@@ -134,22 +135,6 @@ def test_a_worker_killed_during_predict_changes_nothing(client):
     victim = kill_one(client)
     np.testing.assert_allclose(future.result(), model.to_local().predict(X), atol=1e-9)
     assert victim not in client.run(os.getpid).values()
-
-
-CLIENT_MEMORY = """
-import dask.array as da
-from benchmarks.memory import megabytes
-from dask_workers import two_workers
-from rfrboost.dask import DaskRFRBoostRegressor
-
-if __name__ == "__main__":
-    with two_workers():
-        for n_rows in (70_000, 70_000, 300_000):
-            X = da.random.default_rng(0).normal(size=(n_rows, 20), chunks=(50_000, 20))
-            model = DaskRFRBoostRegressor(1, n_features=(16, 16), metric="agop", random_state=0)
-            model.fit(X, X[:, 0] * X[:, 1])
-            print(megabytes("VmHWM"))
-"""
 
 
 def run_script(path, text, *words):
@@ -164,10 +149,22 @@ def run_script(path, text, *words):
     return run.stdout
 
 
-def test_the_client_holds_nothing_that_grows_with_the_rows(tmp_path):
-    _, few, many = map(float, run_script(tmp_path / "memory.py", CLIENT_MEMORY).split())
-    # 300,000 rows of 20 numbers are 48 MB, 37 MB more than the few.
-    assert many - few < 20
+def test_the_client_holds_no_more_than_a_sample_of_the_rows(client):
+    """As many as are in a chunk, here a quarter. As many tasks for many rows as for few."""
+    rows = (16_000, 128_000)
+    peaks = []
+    for n_rows in rows:
+        X = da.random.default_rng(0).normal(size=(n_rows, 20), chunks=(n_rows // 4, 20))
+        model = DaskRFRBoostRegressor(1, n_features=(16, 16), metric="agop", random_state=0)
+        with_sizes(model, Sizes(chunk_rows=n_rows // 4))
+        tracemalloc.start()
+        try:
+            model.fit(X, X[:, 0] * X[:, 1])
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    few, many = (n_rows * 20 * 8 for n_rows in rows)
+    assert peaks[1] - peaks[0] < (many - few) / 2
 
 
 def slowly(block):
@@ -198,14 +195,18 @@ from rfrboost.dask import DaskRFRBoostRegressor
 from test_dask_faults import SMALL, Interrupting
 
 if __name__ == "__main__":
+    X, y, _ = regression_rows()
+    try:
+        DaskRFRBoostRegressor(1).fit(*on_dask(X, y, None, [100]))
+    except RuntimeError as error:
+        print(error)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     cluster = subprocess.Popen([sys.executable, sys.argv[1]], text=True, **pipes)
-    X, y, _ = regression_rows()
     model = DaskRFRBoostRegressor(2, **SMALL, features=Interrupting(cluster.kill))
     address = cluster.stdout.readline().strip()
     model.client = Client(address, timeout="600s")
     # A client that has lost its scheduler tries for this long to find it again.
-    with dask.config.set({"distributed.comm.timeouts.connect": "5s"}):
+    with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
         try:
             model.fit(*on_dask(X, y, None, [100]))
         except ConnectionError as error:
@@ -215,22 +216,14 @@ if __name__ == "__main__":
 """
 
 
-def test_a_scheduler_that_goes_away_is_one_error(tmp_path):
+def test_no_client_and_a_scheduler_that_goes_away_are_one_error_each(tmp_path):
     """In its own process, because a client that has lost its scheduler logs errors for a while."""
     (tmp_path / "scheduler.py").write_text(SCHEDULER)
     said = run_script(tmp_path / "alone.py", LEFT_ALONE, tmp_path / "scheduler.py")
-    assert said.startswith("False The Dask scheduler")
-    assert "went away" in said
-
-
-def test_without_a_client_there_is_one_sentence():
-    code = (
-        "import dask.array as da; from rfrboost.dask import DaskRFRBoostRegressor as Model\n"
-        "try: Model(1).fit(da.ones((4, 2)), da.ones(4))\n"
-        "except RuntimeError as error: print(error)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.startswith("There is no Dask client.")
+    without, lost = said.splitlines()
+    assert without.startswith("There is no Dask client.")
+    assert lost.startswith("False The Dask scheduler")
+    assert "went away" in lost
 
 
 def broken(X, y):
@@ -311,10 +304,10 @@ def test_predictions_have_the_type_that_they_claim(client, labels):
     frame = named(X[order].round(2).astype(np.float32).astype(float)).assign(y=labels)
     table = frame_on_dask(frame, [100, 0, 50])
     columns = list(named(X))
-    model = with_sizes(DaskRFRBoostClassifier(1, **SMALL), SMALL_CHUNKS)
+    model = with_sizes(DaskRFRBoostClassifier(1, **SMALL), SHORT_FITS)
     other = in_partition_1(table[columns], lambda part: part.astype(np.float32))
     model.fit(other, table["y"])
-    local = with_sizes(RFRBoostClassifier(1, **SMALL), SMALL_CHUNKS).fit(frame[columns], labels)
+    local = with_sizes(RFRBoostClassifier(1, **SMALL), SHORT_FITS).fit(frame[columns], labels)
     expected = local.predict(frame[columns])
     np.testing.assert_array_equal(model.to_local().predict(frame[columns]), expected)
     lazy = model.predict(table[columns])

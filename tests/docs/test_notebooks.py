@@ -1,7 +1,8 @@
 """The notebooks run, what they claim holds, and their committed outputs are those of a whole run.
 
-Every notebook is executed from top to bottom in a kernel of its own. Then, in the same kernel, a
-cell checks what the notebook's text says about the numbers that it has computed.
+Every notebook is executed from top to bottom in a kernel that has forgotten all names, but not
+the packages that an earlier notebook imported, which would take seconds again. Then, in the same
+kernel, a cell checks what the notebook's text says about the numbers that it has computed.
 """
 
 import json
@@ -14,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "notebooks"
 NAMES = ["first_model", "imbalanced", "forecasting", "explaining", "moving"]
-#: processor seconds of a run: about 40 on an idle machine, with room for slower ones
+#: processor seconds of all runs: about 40 on an idle machine, with room for slower ones
 MOST_SECONDS = 240
 #: bytes of a committed notebook, outputs and figures included
 MOST_BYTES = 600_000
@@ -125,24 +126,38 @@ def test_links_lead_to_files(name):
         assert (FOLDER / link).resolve().is_file(), link
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.filterwarnings("ignore")  # of Jupyter, about itself; the kernel has filters of its own
-def test_notebooks_run_and_say_what_is_true(name, monkeypatch):
+@pytest.fixture(scope="module")
+def kernel():
+    """The manager of a kernel, which the first notebook starts."""
     pytest.importorskip("nbclient", reason="needs nbclient, of the extra 'test'")
     pytest.importorskip("ipykernel", reason="needs ipykernel, of the extra 'test'")
     pytest.importorskip("matplotlib")
-    nbformat = pytest.importorskip("nbformat")
+    from jupyter_client.manager import KernelManager
+
+    manager = KernelManager(kernel_name="python3")
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+            patch.setenv(variable, "1")
+        patch.delenv("MPLBACKEND", raising=False)
+        yield manager
+    if manager.has_kernel:
+        manager.shutdown_kernel(now=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore")  # of Jupyter, about itself; the kernel has filters of its own
+def test_notebooks_run_and_say_what_is_true(name, kernel):
+    import nbformat
+
     from tools.notebooks import execute
 
-    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        monkeypatch.setenv(variable, "1")
-    monkeypatch.delenv("MPLBACKEND", raising=False)
     book = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     claims = textwrap.dedent(CLAIMS[name])
     limit = f"import time\nassert time.process_time() < {MOST_SECONDS}\n"
     book.cells.append(nbformat.v4.new_code_cell(limit + claims))
-    execute(book)
-    fresh = [cell for cell in book.cells[:-1] if cell.cell_type == "code"]
+    book.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))
+    execute(book, kernel)
+    fresh = [cell for cell in book.cells[1:-1] if cell.cell_type == "code"]
     kinds = [[output.output_type for output in cell.outputs] for cell in fresh]
     committed = [[output["output_type"] for output in cell["outputs"]] for cell in code_cells(name)]
     assert kinds == committed, "run: make notebooks"

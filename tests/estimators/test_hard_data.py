@@ -5,6 +5,7 @@ failure even where the final answer happens to be finite.
 """
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -159,11 +160,23 @@ def grid(n: int = N) -> Data:
 DTYPES = ["float16", "float32", "float64", "longdouble", "int8", "int64", "uint8", "bool", "object"]
 
 
+@cache
+def predictions_of_floats() -> Array:
+    X, y = grid()
+    return RFRBoostRegressor(**SMALL).fit(X, y).predict(X)
+
+
+@cache
+def probabilities_of_floats() -> Array:
+    X, y = grid()
+    return RFRBoostClassifier(**SMALL).fit(X, (y > 0).astype(int)).predict_proba(X)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("target", ["float16", "float32", "int64", "longdouble", "object"])
 def test_dtype_does_not_matter(dtype: str, target: str) -> None:
     X, y = grid()
-    expected = RFRBoostRegressor(**SMALL).fit(X, y).predict(X)
+    expected = predictions_of_floats()
     model = RFRBoostRegressor(**SMALL).fit(X.astype(dtype), y.astype(target))
     np.testing.assert_allclose(model.predict(X.astype(dtype)), expected, rtol=1e-5, atol=1e-5)
 
@@ -173,7 +186,7 @@ def test_dtype_does_not_matter(dtype: str, target: str) -> None:
 def test_dtype_does_not_matter_to_classifiers(dtype: str, as_labels: Any) -> None:
     X, y = grid()
     y = (y > 0).astype(int)
-    expected = RFRBoostClassifier(**SMALL).fit(X, y).predict_proba(X)
+    expected = probabilities_of_floats()
     model = RFRBoostClassifier(**SMALL).fit(X.astype(dtype), y.astype(as_labels))
     probabilities = model.predict_proba(X.astype(dtype))
     np.testing.assert_allclose(probabilities, expected, rtol=1e-4, atol=1e-5)

@@ -200,7 +200,7 @@ def test_equal_weights_of_any_size_are_as_good_as_none(loss, n_layers):
     if n_layers == "auto":
         model.set_params(n_bags=2)
     expected = model.fit(rows, targets).predict(rows)
-    for weight in (0.1, 3.0, 1e100, 1e160, 1e300, 1.7e308, 5e-324):
+    for weight in (0.1, 3.0, 1e160, 1.7e308, 5e-324):
         found = model.fit(rows, targets, np.full(N, weight)).predict(rows)
         # Layers amplify rounding.
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 * np.std(expected))

@@ -14,6 +14,7 @@ import sleeping_jobs
 from experiment_runs import ENERGY
 
 from experiments.__main__ import main
+from experiments.runs import pool
 from experiments.runs.locks import claim, lock_path
 
 pytestmark = pytest.mark.usefixtures("worker_processes")
@@ -154,7 +155,7 @@ def test_who_waited_for_a_claim_holds_the_file_that_others_see(tmp_path):
 
 
 @on_linux
-def test_a_search_that_is_killed_ends_with_the_same_table(made_up, capsys):
+def test_a_search_that_is_killed_ends_with_the_same_table(made_up, capsys, monkeypatch):
     def words(out: str) -> list[str]:
         places = ["--data", str(made_up / "data"), "--out", str(made_up / out)]
         return ["run", *places, "--models", "ridge", "--trials", "30", "--jobs", "1"]
@@ -165,6 +166,7 @@ def test_a_search_that_is_killed_ends_with_the_same_table(made_up, capsys):
     killed.communicate(timeout=600)
     before = written(made_up / "killed")
     assert len(before) < 5, "stopped in the middle"
+    monkeypatch.setattr(pool, "_workers", lambda n, threads: ThreadPoolExecutor(1))
     assert main(words("killed")) == 0
     shown = capsys.readouterr()
     assert f"{5 - len(before)} jobs to run, {len(before)} already done" in shown.err

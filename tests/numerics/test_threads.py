@@ -7,55 +7,68 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 from small_bags import ALONE, SHARED
 from small_sizes import with_sizes
 from threadpoolctl import threadpool_limits
 
-from rfrboost import RFRBoostClassifier, RFRBoostRegressor
+from rfrboost import RFRBoostClassifier, RFRBoostRegressor, load
 from rfrboost._model.network import PREDICT_ROWS
 from rfrboost._numerics.threads import BLAS, libraries, side_by_side
 
 SCRIPT = """
 import sys
+from pathlib import Path
 import numpy as np
 import rfrboost
-model = rfrboost.load(sys.argv[1])
-predict = getattr(model, "decision_function", model.predict)
-X = np.load(sys.argv[2])
-np.savez(sys.argv[3], all=predict(X), phi=model.transform(X), few=predict(X[:300]))
+folder = Path(sys.argv[1])
+X = np.load(folder / "X.npy")
+for path in folder.glob("*.rfrboost"):
+    model = rfrboost.load(path)
+    predict = getattr(model, "decision_function", model.predict)
+    told = {"all": predict(X), "phi": model.transform(X), "few": predict(X[:300])}
+    np.savez(path.with_suffix(".npz"), **told)
 """
+#: rows in several batches
+X, Y = make_friedman1(3 * PREDICT_ROWS + 17, n_features=30, random_state=0)
+CASES = {
+    f"{task}-{n_layers}": estimator(n_layers, random_state=0)
+    for task, estimator in (
+        ("regression", RFRBoostRegressor),
+        ("classification", RFRBoostClassifier),
+    )
+    for n_layers in ("auto", 3)
+}
 
 
-def predicted(folder, threads: int) -> dict[str, np.ndarray]:
-    """What another process with this number of BLAS threads predicts by the saved model."""
-    out = folder / f"{threads}.npz"
-    paths = [folder / "model.rfrboost", folder / "X.npy", out]
-    env = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
-    subprocess.run([sys.executable, "-c", SCRIPT, *map(str, paths)], check=True, env=env)
-    with np.load(out) as arrays:
-        return dict(arrays)
-
-
-@pytest.mark.parametrize("n_layers", ["auto", 3])
-@pytest.mark.parametrize("task", ["regression", "classification"])
-def test_a_loaded_model_predicts_the_same_bits_on_any_number_of_threads(tmp_path, task, n_layers):
-    X, y = make_friedman1(3 * PREDICT_ROWS + 17, n_features=30, random_state=0)
-    if task == "regression":
-        model = RFRBoostRegressor(n_layers, random_state=0)
-    else:
-        model = RFRBoostClassifier(n_layers, random_state=0)
-        y = np.digitize(y, [10, 18])
-    if n_layers == "auto":
+def fitted(name: str) -> RFRBoostRegressor | RFRBoostClassifier:
+    model, y = clone(CASES[name]), Y[:300]
+    if name.endswith("auto"):
         model.set_params(n_bags=2, max_seconds=2)
-    model.fit(X[:300], y[:300])
-    model.save(tmp_path / "model.rfrboost")
-    np.save(tmp_path / "X.npy", X)
+    return model.fit(X[:300], np.digitize(y, [10, 18]) if name.startswith("class") else y)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Models, and what another process with two BLAS threads predicts by them."""
+    folder = tmp_path_factory.mktemp("threads")
+    np.save(folder / "X.npy", X)
+    for name in CASES:
+        fitted(name).save(folder / f"{name}.rfrboost")
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], check=True, env=env)
+    return folder
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_loaded_model_predicts_the_same_bits_on_any_number_of_threads(folder, name):
+    model = load(folder / f"{name}.rfrboost")
     predict = getattr(model, "decision_function", model.predict)
     with threadpool_limits(1, user_api="blas"):
         here = {"all": predict(X), "phi": model.transform(X), "few": predict(X[:300])}
-    there = predicted(tmp_path, threads=2)
-    assert all(np.array_equal(here[name], there[name]) for name in here)
+    with np.load(folder / f"{name}.npz") as there:
+        assert all(np.array_equal(here[told], there[told]) for told in here)
 
 
 def test_results_come_in_order_and_errors_are_raised():

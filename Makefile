@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The many processes of the tests share compiled modules, also where the environment says not to keep
+# any: without them each compiles the library anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-core test-torch test-oldest test-newest test-locked lint bench bench-scale bench-predict replay notebooks docs \
 	wheel-test fuzz package audit lock clean

@@ -7,7 +7,7 @@ import pytest
 from fake_clock import Clock, install
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.random import default_rng
+from numpy.random import RandomState, default_rng
 from small_bags import RUN, table
 from small_forests import features
 
@@ -38,6 +38,11 @@ def steps(n=600, seed=0):
     return X, y
 
 
+def grown(X, train, residuals, w, rng, grid=None):
+    """A tree that is grown with a new random state."""
+    return grow(X, train, residuals, w, rng, grid, RandomState())
+
+
 def in_single(bags):
     return np.ascontiguousarray(single(bags.x[:, :-1], LARGEST_CENTRE))
 
@@ -48,16 +53,28 @@ def in_single(bags):
 def test_a_tree_has_few_leaves_of_several_rows():
     X, y = steps()
     rows = np.arange(0, 600, 2)
-    tree = grow(single(X), rows, y[:, None], np.ones(600), default_rng(0))
+    tree = grown(single(X), rows, y[:, None], np.ones(600), default_rng(0))
     leaves = tree.apply(single(X[rows]))
     assert len(np.unique(leaves)) == tree.n_leaves <= LEAVES
     assert tree.n_node_samples[tree.children_left < 0].min() >= LEAF_ROWS
 
 
+def test_what_a_random_state_drew_before_does_not_matter():
+    X, y = steps()
+    used = RandomState(7)
+    used.normal(size=3)
+    arguments = (single(X), np.arange(600), y[:, None], np.ones(600))
+    tree = grow(*arguments, default_rng(0), None, used)
+    again = grown(*arguments, default_rng(0))
+    assert tree.threshold.tolist() == again.threshold.tolist()
+
+
 def test_questions_explain_the_residuals_of_all_outputs():
     X, y = steps()
     residuals = np.column_stack([y, np.sign(X[:, 4])])
-    node = grow(single(X), np.arange(600), residuals, np.ones(600), default_rng(0)).apply(single(X))
+    node = grown(single(X), np.arange(600), residuals, np.ones(600), default_rng(0)).apply(
+        single(X)
+    )
     within = residuals.copy()
     for own in np.unique(node):
         within[node == own] -= residuals[node == own].mean(axis=0)
@@ -68,7 +85,9 @@ def test_random_mixtures_of_many_outputs_tell_rows_apart(monkeypatch):
     monkeypatch.setattr(module, "MIXTURES", 2)
     X, y = steps()
     residuals = np.column_stack([y, -y, np.abs(y), y**2])
-    node = grow(single(X), np.arange(600), residuals, np.ones(600), default_rng(0)).apply(single(X))
+    node = grown(single(X), np.arange(600), residuals, np.ones(600), default_rng(0)).apply(
+        single(X)
+    )
     means = np.array([y[node == own].mean() for own in np.unique(node)])
     counts = np.unique(node, return_counts=True)[1]
     assert np.average((means - y.mean()) ** 2, weights=counts) > 0.6 * y.var()
@@ -78,7 +97,9 @@ def test_rows_without_weight_do_not_count():
     X, y = steps()
     w = (np.arange(600) % 3 > 0).astype(float)
     other = np.where(w > 0, y, 50.0)
-    trees = [grow(single(X), np.arange(600), own[:, None], w, default_rng(0)) for own in (y, other)]
+    trees = [
+        grown(single(X), np.arange(600), own[:, None], w, default_rng(0)) for own in (y, other)
+    ]
     np.testing.assert_array_equal(trees[0].threshold, trees[1].threshold)
 
 
@@ -89,7 +110,7 @@ def test_rounding_does_not_decide_between_questions_that_part_rows_alike(grid):
     X = np.hstack([X, X]).round(1)
     noise = 1e-14 * default_rng(1).standard_normal(600)
     trees = [
-        grow(single(X), np.arange(600), (y + own)[:, None] / 3, np.ones(600), default_rng(0), grid)
+        grown(single(X), np.arange(600), (y + own)[:, None] / 3, np.ones(600), default_rng(0), grid)
         for own in (0.0, noise)
     ]
     np.testing.assert_array_equal(trees[0].feature, trees[1].feature)
@@ -100,7 +121,7 @@ def test_a_tree_of_best_thresholds_finds_a_sharp_one():
     x = default_rng(0).uniform(size=(600, 1))
     y = (x > 0.3).astype(float)
     grids = (None, np.array([2.0**-16]))
-    found = [grow(single(x), np.arange(600), y, np.ones(600), default_rng(0), g) for g in grids]
+    found = [grown(single(x), np.arange(600), y, np.ones(600), default_rng(0), g) for g in grids]
     random, best = (abs(tree.threshold[0] - 0.3) for tree in found)
     assert best < 0.01 < random
 
@@ -109,7 +130,7 @@ def test_best_thresholds_do_not_part_numbers_that_differ_by_rounding():
     rng = default_rng(0)
     x = rng.integers(0, 5, (600, 1)) + 1e-6 * rng.integers(0, 2, (600, 1))
     y, w = rng.standard_normal((600, 1)), np.ones(600)
-    tree = grow(single(x), np.arange(600), y, w, rng, grid_of(x, w))
+    tree = grown(single(x), np.arange(600), y, w, rng, grid_of(x, w))
     thresholds = tree.threshold[tree.children_left >= 0]
     assert len(thresholds) > 2
     assert np.abs(thresholds - thresholds.round()).min() > 0.4
@@ -136,7 +157,7 @@ def test_leaf_values_are_a_ridge_regression_on_leaf_indicators():
 
 def test_a_renumbered_tree_gives_every_row_the_value_of_its_leaf():
     X, y = steps()
-    tree = grow(single(X), np.arange(600), y[:, None], np.ones(600), default_rng(0))
+    tree = grown(single(X), np.arange(600), y[:, None], np.ones(600), default_rng(0))
     values = default_rng(1).standard_normal((tree.node_count, 3)).astype(np.float32)
     own = of_grown(tree, values)
     assert (own.children > np.arange(len(own.columns))[:, None]).all()

@@ -154,12 +154,10 @@ def numbers(model: Any, frame: pd.DataFrame) -> Columns:
     y = np.asarray(model.predict(frame))
     if y.ndim == 1:
         return {"prediction": y}
+    names = [f"prediction_{k}" for k in range(y.shape[1])]
     parameters = model.get_params()
-    levels = np.ravel(parameters["quantile"]) if parameters.get("loss") == "quantile" else []
-    if len(levels) == y.shape[1]:
-        names = [f"quantile_{level:g}" for level in levels]
-    else:
-        names = [f"prediction_{k}" for k in range(y.shape[1])]
+    if parameters.get("loss") == "quantile" and np.size(parameters["quantile"]) == len(names):
+        names = [f"quantile_{level:g}" for level in parameters["quantile"]]
     return dict(zip(names, y.T, strict=True))
 
 

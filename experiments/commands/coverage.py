@@ -3,8 +3,8 @@
 Fit our estimators with default parameters on the training rows of a fold, under the protocol
 "strict", and measure on the test rows: coverage and width of 90 % intervals, crossings and coverage
 of quantile levels, coverage and size of 90 % prediction sets. Stored results are not computed
-again. With --shifted, the coverage of intervals on later rows and on other groups instead: once
-with folds of rows drawn at random, once with folds by time or group.
+again. With --shifted, the coverage of intervals on later rows and on other groups instead, and R²
+beside LightGBM's: once with folds of rows drawn at random, once with folds by time or group.
 """
 
 import argparse
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from experiments.commands.arguments import add_data, add_jobs, add_out, add_tables, fold_numbers
 from experiments.data.protocols import Fold, load_rows
-from experiments.data.shifted import ORDERED, SHIFTS, Shift, ShiftedRows, load_shift
+from experiments.data.shifted import ORDERED, SHIFTS, WHOLE, Shift, ShiftedRows, load_shift
 from experiments.data.tables import Table, find_data_folder, known_table, select_tables
+from experiments.models.baselines import baseline
 from experiments.models.recipes import Recipe, build
 from experiments.models.scoring import Scores, accuracy, rmse
 from experiments.reports.coverage import (
@@ -40,6 +41,9 @@ INTERVALS, QUANTILES, SETS = "intervals", "quantiles", "sets"
 # The protocol of shifted splits, and their two kinds of folds.
 SHIFTED = "shifted"
 OWN, RANDOM = "own", "random"
+# Seeds of the fits to the table that is split whole: predictions of rows unlike all training rows
+# depend on the seed more than others.
+WHOLE_SEEDS = range(5)
 RECIPES = {
     "regression": {
         INTERVALS: Recipe("RFRBoostRegressor", {}),
@@ -90,17 +94,32 @@ def run_shifted(arguments: argparse.Namespace, data: Path) -> int:
 
 
 def plan_shifted(shifts: list[Shift]) -> list[Job]:
-    """Two jobs for each split: with folds of its own kind, and with folds drawn at random."""
+    """Two jobs for each split: with folds of its own kind, and with folds drawn at random.
+
+    The table that is split whole has random folds only, and a job for each of several seeds.
+    """
     recipe = RECIPES["regression"][INTERVALS]
-    return [
+    jobs = [
         Job(SHIFTED, shift.dataset, f"{shift.kind}-{folds}", 0, recipe)
         for shift in shifts
         for folds in (OWN, RANDOM)
+        if shift.kind != WHOLE
+    ]
+    return jobs + [
+        Job(SHIFTED, shift.dataset, f"{WHOLE}-{RANDOM}", seed, recipe)
+        for shift in shifts
+        for seed in WHOLE_SEEDS
+        if shift.kind == WHOLE
     ]
 
 
 def fit_shifted(job: Job, data: Path) -> Scores:
-    """Fit one model and measure the coverage of its intervals on test rows."""
+    """Fit one model and measure the coverage of its intervals on test rows; the fold is the seed.
+
+    LightGBM, with its default parameters, is fitted on the same rows.
+    """
+    from sklearn.metrics import r2_score
+
     kind, folds = job.model.split("-")
     shift = next(s for s in SHIFTS if (s.dataset, s.kind) == (job.dataset, kind))
     rows = load_shift(shift, data)
@@ -109,6 +128,7 @@ def fit_shifted(job: Job, data: Path) -> Scores:
     fitted = time.perf_counter()
     ends = model.predict_interval(rows.X_test, COVERAGE)
     prediction = model.predict(rows.X_test)
+    trees = baseline("LGBMRegressor", {}, job.fold).fit(rows.X_train, rows.y_train)
     return Scores(
         train_score=rmse(rows.y_train, model.predict(rows.X_train)),
         test_score=rmse(rows.y_test, prediction),
@@ -118,7 +138,8 @@ def fit_shifted(job: Job, data: Path) -> Scores:
             "coverage": share_inside(ends, rows.y_test),
             "width": float(np.mean(ends[:, 1] - ends[:, 0]) / (rows.y_train.std() or 1.0)),
             "oof_score": float(model.oof_score_),
-            "r2": float(model.score(rows.X_test, rows.y_test)),
+            "r2": float(r2_score(rows.y_test, prediction)),
+            "LightGBM r2": float(r2_score(rows.y_test, trees.predict(rows.X_test))),
             "rows": len(rows.y_test),
         },
     )

@@ -162,16 +162,24 @@ def test_ordered_splits_test_the_last_rows_and_grouped_ones_other_groups():
     assert [len(set(part)) for _, part in grouped.X_train["a"].groupby(grouped.groups)] == [1] * 8
 
 
-def test_there_are_ten_shifts_and_each_is_fitted_with_both_kinds_of_folds():
+def test_a_table_that_is_split_whole_trains_on_its_first_rows():
+    frame = pd.DataFrame({"a": np.arange(9000.0), "target": 1.0})
+    rows = shifted.cut(frame, shifted.Shift(0, shifted.WHOLE))
+    np.testing.assert_array_equal(rows.X_train["a"], np.arange(8000))
+    np.testing.assert_array_equal(rows.X_test["a"], np.arange(8000, 9000))
+
+
+def test_ten_shifts_are_fitted_with_both_kinds_of_folds_and_one_whole_table_with_five_seeds():
     jobs = coverage.plan_shifted(list(shifted.SHIFTS))
-    assert len(shifted.SHIFTS) == 10
-    assert len({job.result_path(Path("out")) for job in jobs}) == 20
+    assert [shift.kind for shift in shifted.SHIFTS].count(shifted.WHOLE) == 1
+    assert len(shifted.SHIFTS) == 11
+    assert len({job.result_path(Path("out")) for job in jobs}) == 25
 
 
 def test_the_report_of_shifts_has_the_means_of_both_kinds():
     shifts = [shifted.Shift(ENERGY, shifted.GROUPED, ("X1",)), shifted.Shift(ENERGY, "ordered")]
     jobs = coverage.plan_shifted(shifts)
-    found = {"width": 2.0, "oof_score": 0.5, "r2": 0.25, "rows": 60}
+    found = {"width": 2.0, "oof_score": 0.5, "r2": 0.25, "LightGBM r2": 0.125, "rows": 60}
     results = [
         Result(job, Scores(0.0, 0.5, 1.0, 0.1, {"coverage": c, **found}), None)
         for job, c in zip(jobs, (0.875, 0.5, 0.625, 0.75), strict=True)
@@ -179,6 +187,15 @@ def test_the_report_of_shifts_has_the_means_of_both_kinds():
     text = shifted_report(shifted_rows(results), results, 0.9)
     assert "| own | 2 | 0.7500 | 0.6250 | 2.0000 | 0.5000 | 0.2500 |" in text
     assert "| random | 2 | 0.6250 | 0.5000 |" in text
+    assert "Miami" not in text
+    whole = [
+        Result(job, Scores(0.0, 0.5, 1.0, 0.1, {"coverage": 0.5, **found, "r2": job.fold}), None)
+        for job in coverage.plan_shifted([shifted.Shift(ENERGY, shifted.WHOLE)])
+    ]
+    both = results + whole
+    text = shifted_report(shifted_rows(both), both, 0.9)
+    assert "| random | 2 | 0.6250 | 0.5000 |" in text, "the whole table is not in these means"
+    assert "| mean | 60 | 0.5000 | 2.0000 | 0.5000 | 2.0000 | 0.1250 |" in text
 
 
 def test_shifted_splits_are_fitted_written_and_not_fitted_again(tmp_path, monkeypatch, capsys):

@@ -7,18 +7,9 @@ import pytest
 from numpy.random import default_rng
 from scipy.optimize import minimize, nnls
 
-from rfrboost._auto.assemble import (
-    SAFETY_SHARE,
-    Families,
-    excess,
-    family_weights,
-    mixture,
-    stack,
-)
+from rfrboost._auto.assemble import Families, family_weights, mixture, stack
 from rfrboost._auto.bags import bag
-from rfrboost._auto.layer import GroupLayer
 from rfrboost._auto.members import Boosted
-from rfrboost._model.features import Columns
 from rfrboost._model.losses import (
     BinaryLogLoss,
     Huber,
@@ -194,86 +185,3 @@ def test_a_score_chooses_among_stackings_of_all_fewer_and_single_families():
     # Nothing but the stacking of all families is tried after the deadline.
     np.testing.assert_array_equal(chosen(like_the_second, -inf), chosen(None, -inf))
     assert list(chosen(lambda raw: 0.0)) == [0, 1]
-
-
-@pytest.mark.parametrize("outputs", [1, 2])
-@pytest.mark.parametrize("seed", range(10))
-def test_families_that_vary_more_on_shuffled_rows_weigh_less_at_hardly_any_loss(seed, outputs):
-    loss, rng = SquaredError(), default_rng(100 + seed)
-    signal, y = targets(loss, outputs, seed)
-    raws = [signal + 0.3 * rng.standard_normal(signal.shape) for _ in range(5)]
-    w, more = rng.uniform(0.5, 2.0, N), rng.uniform(0.0, 3.0, 5) ** 2
-
-    def reached(v, b):
-        return mean_loss(loss, np.tensordot(v, np.stack(raws), 1) + b, y, w)
-
-    best, b_best = stack(raws, y, w, loss)
-    v, b = stack(raws, y, w, loss, more=more)
-    assert (v >= 0).all()
-    variances = np.var(raws, axis=(1, 2))
-    assert more @ (variances * v**2) < more @ (variances * best**2)
-    assert reached(v, b) <= (1 + SAFETY_SHARE) * reached(best, b_best) + 1e-6
-
-
-def test_of_two_equal_families_the_one_that_varies_more_on_shuffled_rows_is_left_out():
-    loss = SquaredError()
-    signal, y = targets(loss, 1)
-    family = families(signal)[0]
-    v, _ = stack([family, family.copy()], y, np.ones(N), loss, more=np.array([0.0, 1.0]))
-    assert v[1] < 0.01 * v[0]
-
-
-def test_weights_are_those_without_shuffled_rows_where_no_family_varies_more_on_them():
-    loss = SquaredError()
-    signal, y = targets(loss, 1)
-    raws = families(signal)
-    found = stack(raws, y, np.ones(N), loss, more=np.zeros(3))
-    np.testing.assert_array_equal(np.r_[found], np.r_[stack(raws, y, np.ones(N), loss)])
-
-
-def linear_bags_and_families(slopes, members=2):
-    """Two columns that are nearly equal, and linear families with these slopes."""
-    rng = default_rng(0)
-    common = rng.standard_normal((2000, 1))
-    X = np.hstack([common, common + 0.1 * rng.standard_normal((2000, 1))])
-    X -= X.mean(axis=0)
-    bags = bag(np.c_[X, np.ones(2000)], X[:, :1], None, members, False, default_rng(1))
-
-    def family(own, base):
-        C = np.tile(np.asarray(own)[:, None], members)
-        layer = GroupLayer(bags.members, Columns(2), C, np.zeros(members), 1.0)
-        raw = bags.x[bags.held_out, :2] @ (np.asarray(own) + base)[:, None]
-        return Boosted(((layer,),), raw, 0.0, (), 1.0, ())
-
-    linear, *others = slopes
-    start = np.asarray(linear)
-    boosted = tuple(family(np.asarray(own) - start, start) for own in others)
-    return bags, Families(np.zeros((members, 1)), family(linear, np.zeros(2)), boosted, None, None)
-
-
-def test_the_excess_is_the_variance_that_columns_without_their_dependence_would_add():
-    slopes = np.array([[1.0, 1.0], [3.0, -3.0], [1.0, 0.0]])
-    bags, own = linear_bags_and_families(slopes)
-    raw = np.stack([family.out_of_fold for family in (own.linear, *own.boosted)])
-    found = excess(bags, own, raw, np.ones(2000))
-    apart = slopes**2 @ bags.x[:, :2].var(axis=0)
-    expected = np.maximum(apart / raw.var(axis=(1, 2)) - 1, 0.0)
-    # Half of the rows are shuffled, so that variances differ a little.
-    np.testing.assert_allclose(found, expected, rtol=0.1, atol=0.1)
-    assert found[0] == 0.0
-    assert found[1] > 100.0
-
-
-def test_only_squared_error_and_the_same_members_look_at_shuffled_rows():
-    """Both families predict held-out rows alike; the second depends on a difference of columns."""
-    bags, own = linear_bags_and_families([[1.0, 0.0], [-5.0, 6.0]])
-    v = family_weights(bags, SquaredError(), own)[0][:, 0]
-    late = family_weights(bags, SquaredError(), own, deadline=-inf)[0][:, 0]
-    huber = family_weights(bags, Huber(0.5), own)[0][:, 0]
-    raws = [family.out_of_fold for family in (own.linear, *own.boosted)]
-    y, w = bags.y[bags.held_out], bags.w[bags.held_out]
-    np.testing.assert_array_equal(huber, stack(raws, y, w, Huber(0.5))[0])
-    np.testing.assert_array_equal(late, stack(raws, y, w, SquaredError(), -inf)[0])
-    more = excess(bags, own, np.stack(raws), w)
-    np.testing.assert_array_equal(v, stack(raws, y, w, SquaredError(), more=more)[0])
-    assert more[1] > 0

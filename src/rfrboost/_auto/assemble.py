@@ -7,12 +7,6 @@ weights and an intercept would make up for a drift that the final members have a
 adds up to 1 there, and b is 0. Outputs share the weights of families, except for several labels per
 row (``Loss.separate_outputs``).
 
-Held-out rows are like the rows fitted, and say nothing about rows that combine known values in a
-new way. Two families can be equally good on held-out rows and one of them vary wildly on such rows.
-For squared error, families whose predictions vary more where columns are shuffled (:func:`excess`)
-therefore get smaller weights, as far as that hardly costs anything on held-out rows
-(``SAFETY_SHARE``).
-
 The network's Φ (n, members·d) are the members' predictions, already weighted: the constants and the
 linear family are its initial representation, each layer of a boosted or kernel family adds to the
 columns of its own members, and the head is the mean over members. Members that do not predict new
@@ -21,12 +15,10 @@ rows (``Bags.kept``) are left out.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.random import default_rng
 from scipy.optimize import minimize
 
 from rfrboost._auto.bags import Bags
@@ -39,7 +31,6 @@ from rfrboost._model.forest import side_by_side
 from rfrboost._model.losses import Loss
 from rfrboost._model.network import Head, Layer, LayerFeatures, LowRankStep, Network
 from rfrboost._numerics.arrays import frozen
-from rfrboost._numerics.blas import product
 from rfrboost._numerics.threads import Team
 from rfrboost._typing import Array, Indices
 
@@ -55,16 +46,6 @@ STACKING_ITERATIONS = 200
 # more. Three runs do as a rule.
 STACKING_RUNS = 20
 STACKING_GAIN = 1e-9
-
-# The share of the held-out loss that weights may lose at most so that predictions vary less where
-# columns are shuffled. They lose much less as a rule; docs/automatic.md says what they gain.
-SAFETY_SHARE = 0.003
-
-# Rows with shuffled columns, on which the variance of predictions is known to within a tenth.
-SHUFFLED_ROWS = 1000
-
-# The largest excess of a family. Any larger one has the same effect, that the family is left out.
-LARGEST_EXCESS = 1e6
 
 # The share of the time that is left in which rows outside the sample are predicted; the rest is for
 # intervals.
@@ -220,24 +201,21 @@ def family_weights(
     w = bags.w[bags.held_out]
     same_members = bags.kept == bags.members
     d = raw.shape[2]
-    more: Array = np.zeros(len(raw))
-    if same_members and loss.quadratic and perf_counter() < deadline:
-        more = excess(bags, families, raw, w)
 
-    def fitted(own: Array, targets: Array, own_more: Array) -> tuple[Array, Array]:
+    def fitted(own: Array, targets: Array) -> tuple[Array, Array]:
         if same_members:
-            return stack(list(own), targets, w, loss, deadline, own_more)
+            return stack(list(own), targets, w, loss, deadline)
         return mixture(own, targets, w, loss)
 
     def weighted(some: list[int]) -> tuple[Array, Array, Array]:
         own = raw[some]
         v = np.zeros((len(raw), d))
         if loss.separate_outputs:
-            found = [fitted(own[:, :, [j]], y[:, [j]], more[some]) for j in range(d)]
+            found = [fitted(own[:, :, [j]], y[:, [j]]) for j in range(d)]
             v[some] = np.column_stack([weights for weights, _ in found])
             b = np.concatenate([intercept for _, intercept in found])
         else:
-            weights, b = fitted(own, y, more[some])
+            weights, b = fitted(own, y)
             v[some] = weights[:, None]
         combined = np.einsum("fd,fnd->nd", v, raw) + b
         shift = loss.shift(combined, y, w)
@@ -259,58 +237,12 @@ def subsets(n_families: int, deadline: float) -> Iterator[list[int]]:
             yield some
 
 
-def excess(bags: Bags, families: Families, raw: Array, w: Array) -> Array:
-    """How much more predictions vary at shuffled rows than at held-out rows, (families,); or 0.
-
-    It is a share of the variance at held-out rows, at most LARGEST_EXCESS. ``raw`` (families, n, d)
-    are the predictions for held-out rows of weights ``w``. A shuffled row takes each of its columns
-    from another row: all its values are known, their combination is not. Kernel members and trees
-    have 0: far from the rows fitted they predict a constant.
-    """
-    rows = np.arange(SHUFFLED_ROWS) * len(bags.x) // SHUFFLED_ROWS
-    x = default_rng(0).permuted(bags.x[rows], axis=0)
-    m, d = len(bags.members), raw.shape[2]
-    start = mean_move(families.linear, x, m, d)
-    boosted = [start + mean_move(family, x, m, d) for family in families.boosted]
-    more = np.zeros(len(raw))
-    for f, shuffled in enumerate([start, *boosted]):
-        away = raw[f] - np.average(raw[f], axis=0, weights=w)
-        unit = np.abs(away).max() or 1.0  # so that no square overflows
-        held_out = np.average(np.square(away / unit).sum(axis=1), weights=w)
-        apart = np.clip((shuffled - shuffled.mean(axis=0)) / unit, -LARGEST_EXCESS, LARGEST_EXCESS)
-        varies = np.square(apart).sum(axis=1).mean()
-        more[f] = np.clip(varies / held_out - 1, 0, LARGEST_EXCESS) if held_out else 0.0
-    return more
-
-
-def mean_move(family: Boosted, x: Array, m: int, d: int) -> Array:
-    """What the layers of a family add to the predictions (n, d) of rows x, the mean of m members.
-
-    x is homogeneous, and centred as the rows of bags are.
-    """
-    total = np.zeros((len(x), d))
-    for layer in (layer for by_group in family.layers for layer in by_group):
-        F = np.empty((len(x), layer.features.width), layer.features.dtype, order="F")
-        layer.features(x, F)
-        C = layer.C.reshape(len(layer.C), -1, d).sum(axis=1, dtype=float)
-        total += product(F.astype(float), C) + layer.c.reshape(-1, d).sum(axis=0)
-    return total / m
-
-
 def stack(
-    families: list[Array],
-    y: Array,
-    w: Array,
-    loss: Loss,
-    deadline: float = np.inf,
-    more: Array | None = None,
+    families: list[Array], y: Array, w: Array, loss: Loss, deadline: float = np.inf
 ) -> tuple[Array, Array]:
     """v ≥ 0 and b that minimise the mean loss of Σ v_f·raw_f + b; the families raw_f are (n, d).
 
-    If ``more`` (families,) is given, the :func:`excess` of each family, a multiple of
-    Σ more_f·Var(v_f·raw_f) is added to the loss. It is SAFETY_SHARE of the least loss at the
-    weights that have that loss, so that the loss of the weights returned is larger by at most this
-    share. The first iteration after the ``deadline`` is the last.
+    The first iteration after the ``deadline`` is the last.
     """
     means = np.stack([f.mean(axis=0) for f in families])
     centred = [f - mean for f, mean in zip(families, means, strict=True)]
@@ -321,25 +253,17 @@ def stack(
     share = w / w.sum()
     first = scales / F if loss.quadratic else np.full(F, 1.0 / F)
 
-    def objective(v: Array, penalties: Array) -> tuple[float, Array]:
+    def objective(v: Array) -> tuple[float, Array]:
         raw = np.einsum("f,fnd->nd", v[:F], S) + v[F:]
         values, slopes = loss.value_and_gradient(raw, y)
         slopes = slopes * share[:, None]
         away = v[:F] - first
         value = float(share @ values) + STACKING_PENALTY * float(away @ away)
         gradient = np.einsum("fnd,nd->f", S, slopes) + 2 * STACKING_PENALTY * away
-        value += float(penalties @ v[:F] ** 2)
-        gradient += 2 * penalties * v[:F]
         return value, np.concatenate([gradient, slopes.sum(axis=0)])
 
     bounds = [(0.0, None)] * F + [(None, None)] * d
-    none = np.zeros(F)
-    start = np.concatenate([first, loss.start(y, w)])
-    v = least(partial(objective, penalties=none), start, bounds, deadline)
-    varies = 0.0 if more is None else float(more @ v[:F] ** 2)
-    if more is not None and varies > 0:
-        penalties = more * (SAFETY_SHARE * objective(v, none)[0] / varies)
-        v = least(partial(objective, penalties=penalties), v, bounds, deadline)
+    v = least(objective, np.concatenate([first, loss.start(y, w)]), bounds, deadline)
     weights = v[:F] / scales
     return weights, v[F:] - weights @ means
 

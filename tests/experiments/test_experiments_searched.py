@@ -141,7 +141,7 @@ def test_codes_have_no_gaps_and_labels_come_back():
 )
 def test_other_libraries_get_one_thread(estimator, setting):
     pytest.importorskip(SOURCES[estimator].library)
-    assert baseline(estimator, {}, random_state=0).get_params()[setting] == 1
+    assert baseline(estimator, {}, random_state=0).model.get_params()[setting] == 1
 
 
 def test_torch_gets_one_thread():

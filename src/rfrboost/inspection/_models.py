@@ -11,8 +11,6 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from rfrboost._tables.table import by_name
-
 
 def column_names(model: Any, X: Any = None) -> list[str]:
     """The names of the columns that the model was fitted on.
@@ -82,8 +80,9 @@ def table_of(model: Any, X: Any) -> Any:
     if hasattr(X, "to_pandas"):
         X = X.to_pandas()
     if hasattr(X, "iloc"):
-        # A column that is missing is refused when the model predicts.
-        return by_name(X, getattr(model, "feature_names_in_", None))
+        names = list(getattr(model, "feature_names_in_", X.columns))
+        # A column that is missing, or there twice, is refused when the model predicts.
+        return X[names] if set(names) <= set(X.columns) else X
     table = X.toarray() if sparse.issparse(X) else np.asarray(X)
     if table.ndim != 2:
         raise ValueError(f"X must have rows and columns; this one has {table.ndim} axes.")

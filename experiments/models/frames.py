@@ -30,26 +30,28 @@ class FrameReader(BaseEstimator):
 
     def fit(self, X: Inputs, y: NDArray) -> Self:
         """Fit on X (n, p) and y (n)."""
-        if self.names_categories and isinstance(X, pd.DataFrame):
-            self.model.fit(self._read(X), y, cat_features=categories(by_position(X)))
+        read, texts = self._read(X)
+        if texts:
+            self.model.fit(read, y, cat_features=texts)
         else:
-            self.model.fit(self._read(X), y)
+            self.model.fit(read, y)
         return self
 
     def predict(self, X: Inputs) -> NDArray:
         """The model's predictions."""
-        return self.model.predict(self._read(X))
+        return self.model.predict(self._read(X)[0])
 
     def predict_proba(self, X: Inputs) -> NDArray:
         """The model's class probabilities."""
-        return self.model.predict_proba(self._read(X))
+        return self.model.predict_proba(self._read(X)[0])
 
-    def _read(self, X: Inputs) -> Inputs:
+    def _read(self, X: Inputs) -> tuple[Inputs, list[str]]:
+        """X as the model takes it, and the names of the categories that are passed as text."""
         if not isinstance(X, pd.DataFrame):
-            return X
+            return X, []
         frame = by_position(X)
         texts = categories(frame) if self.names_categories else []
-        return frame.assign(**{name: as_text(frame[name]) for name in texts})
+        return frame.assign(**{name: as_text(frame[name]) for name in texts}), texts
 
 
 def by_position(frame: pd.DataFrame) -> pd.DataFrame:

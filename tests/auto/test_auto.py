@@ -265,7 +265,7 @@ def test_a_saved_model_predicts_the_same_bits(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_seed_order_threads_and_the_size_of_weights(name):
+def test_another_seed_differs_but_not_order_threads_or_the_size_of_weights(name):
     X, y = data_for(name)
     model = clone(MODELS[name]).fit(X, y)
     expected = output(model, X)

@@ -255,6 +255,17 @@ def test_options_of_fit_reach_the_estimator(tmp_path):
     assert ran.out.decode().splitlines()[0] == "quantile_0.1,quantile_0.9"
 
 
+@pytest.mark.parametrize("levels", [0.1, [0.1234561, 0.1234562]])
+def test_quantiles_are_named_by_their_levels_in_full(levels, tmp_path):
+    X = np.linspace(-1, 1, 60)[:, None]
+    settings = {"loss": "quantile", "quantile": levels, "n_features": 8}
+    model = library.RFRBoostRegressor(1, **settings).fit(X, X if np.ndim(levels) == 0 else X[:, 0])
+    model.save(tmp_path / "m")
+    ran = worked(rfrboost("predict", tmp_path / "m", "-", stdin=b"x0\n0.5\n"))
+    names = [f"quantile_{level}" for level in np.atleast_1d(levels)]
+    assert ran.out.decode().splitlines()[0] == ",".join(names)
+
+
 def test_every_loss_of_the_library_has_its_name():
     assert {str(name) for name in LossName} == loss_names()
 

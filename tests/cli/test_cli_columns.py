@@ -147,3 +147,6 @@ def test_codes_with_leading_zeros_are_the_levels_of_the_fit(tmp_path):
     assert level_of("07", {"7"}) == 7
     assert level_of("07", {"7", "07"}) == "07"
     assert level_of("000", {"0"}) == 0
+    # More digits than Python converts to a whole number.
+    assert level_of("0" * 5000 + "7", {"1"}) == "0" * 5000 + "7"
+    assert level_of("0" * 5000 + "7", {"7"}) == 7

@@ -172,6 +172,9 @@ def test_layers_are_added_on_the_columns_of_the_last_fit(client):
     model.set_params(n_layers=2).fit(dd.from_pandas(backwards, npartitions=2), target)
     once = local(model).fit(frame, y)
     np.testing.assert_allclose(model.to_local().predict(frame), once.predict(frame), atol=1e-9)
+    renamed = dd.from_pandas(frame.rename(columns={"x3": "x4"}), npartitions=2)
+    with pytest.raises(ValueError, match=r"last fit.*: 'x3' is missing"):
+        model.fit(renamed, target)
 
 
 def test_partitions_are_left_as_they_are(client):

@@ -97,6 +97,17 @@ def text_of(output: dict) -> str:
     return "\n".join(part if isinstance(part, str) else "".join(part) for part in parts)
 
 
+#: a cell that undoes what notebooks before it defined, set in matplotlib and imported of rfrboost
+AFRESH = """
+import sys
+for module in [name for name in sys.modules if name.partition(".")[0] == "rfrboost"]:
+    del sys.modules[module]
+if "matplotlib" in sys.modules:
+    sys.modules["matplotlib"].rcdefaults()
+%reset -f
+"""
+
+
 def test_every_notebook_is_tested():
     assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == sorted(NAMES)
     assert set(CLAIMS) == set(NAMES)
@@ -144,6 +155,28 @@ def kernel():
         manager.shutdown_kernel(now=True)
 
 
+LEFT_BEHIND = """
+import matplotlib, rfrboost.inspection
+matplotlib.rcParams["lines.linewidth"] = 9
+left = 1
+"""
+NOT_FOUND = """
+import sys, matplotlib
+assert "left" not in dir() and not [name for name in sys.modules if name.startswith("rfrboost")]
+assert matplotlib.rcParams["lines.linewidth"] < 9
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_notebook_finds_nothing_of_the_one_before(kernel):
+    import nbformat
+
+    from tools.notebooks import execute
+
+    cells = map(nbformat.v4.new_code_cell, (LEFT_BEHIND, AFRESH, NOT_FOUND))
+    execute(nbformat.v4.new_notebook(cells=list(cells)), kernel)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore")  # of Jupyter, about itself; the kernel has filters of its own
 def test_notebooks_run_and_say_what_is_true(name, kernel):
@@ -155,7 +188,7 @@ def test_notebooks_run_and_say_what_is_true(name, kernel):
     claims = textwrap.dedent(CLAIMS[name])
     limit = f"import time\nassert time.process_time() < {MOST_SECONDS}\n"
     book.cells.append(nbformat.v4.new_code_cell(limit + claims))
-    book.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))
+    book.cells.insert(0, nbformat.v4.new_code_cell(AFRESH))
     execute(book, kernel)
     fresh = [cell for cell in book.cells[1:-1] if cell.cell_type == "code"]
     kinds = [[output.output_type for output in cell.outputs] for cell in fresh]

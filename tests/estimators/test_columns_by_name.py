@@ -18,6 +18,7 @@ from rfrboost import (
     SWIMFeatures,
     inspection,
 )
+from rfrboost._tables.table import lacking_and_extra
 
 pa = pytest.importorskip("pyarrow")
 
@@ -182,15 +183,61 @@ def test_a_warm_start_adds_layers_on_the_columns_of_the_last_fit(kind):
 
     def continued(others):
         model = RFRBoostRegressor(**SINGLE, warm_start=True).fit(X, y).set_params(n_layers=4)
-        return model.fit(others, y) if kind == "frames" else model.fit(RowBlocks([(others, y)]))
+        if kind == "frames":
+            return model.fit(others, y)
+        return model.fit(RowBlocks([(others[:30], y[:30]), (others[30:], y[30:])]))
 
     right = continued(X)
     for other in reordered(X):
         found = continued(other)
         assert list(found.feature_names_in_) == list("abcd")
         assert np.array_equal(found.predict(other), right.predict(X))
-    with pytest.raises(ValueError, match="column 'd' of the last fit is missing"):
-        continued(X.rename(columns={"d": "e"}))
+    message = {"frames": "'d' of the last fit is missing", "blocks": "last fit.*: 'd' is missing"}
+    for other in (X.rename(columns={"d": "e"}), X.drop(columns="d")):
+        with pytest.raises(ValueError, match=message[kind]):
+            continued(other)
+    with pytest.raises(ValueError, match="3 features but the last fit had 4"):
+        continued(X.drop(columns="d").to_numpy())
+    # Rows without names do not take the names of the last fit away.
+    assert list(continued(X.to_numpy()).feature_names_in_) == list("abcd")
+
+
+def test_a_warm_start_names_the_block_that_lacks_a_column():
+    X, y = (part[:60] for part in numbers())
+    model = RFRBoostRegressor(**SINGLE, warm_start=True).fit(X, y).set_params(n_layers=3)
+    more = X.assign(note=1.0)
+    lacking = more.drop(columns="d")
+    for k, halves in enumerate([(lacking, more), (more, lacking)]):
+        with pytest.raises(ValueError, match=f"^Block {k}: .* last fit.*: 'd' is missing\\.$"):
+            model.fit(RowBlocks([(half, y) for half in halves]))
+
+
+class CountedName(str):
+    """A name that counts how often names are looked up."""
+
+    __slots__ = ()
+    lookups = 0
+
+    def __hash__(self):
+        CountedName.lookups += 1
+        return super().__hash__()
+
+
+def test_names_are_compared_in_a_time_proportional_to_their_number():
+    wanted = [CountedName(f"x{j}") for j in range(100)]
+    present = [CountedName(f"x{j}") for j in range(150, 50, -1)]
+    lacking, extra = lacking_and_extra(wanted, present)
+    assert CountedName.lookups <= 2 * (len(wanted) + len(present))
+    assert lacking == [f"x{j}" for j in range(51)]
+    assert extra == [f"x{j}" for j in range(150, 99, -1)]
+
+
+def test_a_frame_whose_names_are_not_text_is_read_by_place():
+    X, y = numbers()
+    frame = pd.DataFrame(X.to_numpy())
+    model = RFRBoostRegressor(**SINGLE).fit(frame, y)
+    backwards = frame[[3, 2, 1, 0]]
+    assert np.array_equal(model.predict(backwards), model.predict(backwards.to_numpy()))
 
 
 @pytest.mark.parametrize("settings", [FAST, SINGLE])

@@ -137,8 +137,12 @@ def test_single_precision_and_empty_steps_are_among_the_models(models):
         RFRBoostRegressor(n_bags=2, n_features=16, random_state=0),
         RFRBoostClassifier(n_bags=2, n_features=16, random_state=0),
         RFRBoostRegressor(2, n_features=16, random_state=0),
+        *(
+            RFRBoostRegressor(loss=loss, n_bags=2, n_features=8, random_state=0)
+            for loss in ("huber", "poisson", "quantile")
+        ),
     ],
-    ids=["automatic", "classes", "single"],
+    ids=["automatic", "classes", "single", "huber", "poisson", "quantile"],
 )
 def test_two_fits_with_one_seed_write_equal_files(model, tmp_path):
     """Nothing of when or how fast a model was fitted is in its file."""
@@ -146,7 +150,10 @@ def test_two_fits_with_one_seed_write_equal_files(model, tmp_path):
     X = pd.DataFrame(X).add_prefix("x")
     if not isinstance(model.n_layers, int):
         X["town"] = np.where(X["x0"] > 0, "north", "south")
-    y = y > 0 if isinstance(model, RFRBoostClassifier) else y
+    if isinstance(model, RFRBoostClassifier):
+        y = y > 0
+    elif model.loss == "poisson":
+        y = np.round(np.exp(y))
     for name in ("a", "b"):
         clone(model).fit(X, y).save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

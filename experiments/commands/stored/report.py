@@ -14,7 +14,7 @@ import pandas as pd
 
 from experiments.commands.arguments import add_published_runs, add_selection
 from experiments.commands.stored.source import published_runs
-from experiments.data.protocols import PROTOCOLS
+from experiments.data.protocols import OF_ARRAYS
 from experiments.models.naming import LOOKS
 from experiments.reports.html.page import page, paragraph, table
 from experiments.reports.html.sections import folder_sections
@@ -90,7 +90,7 @@ def own_sections(arguments: argparse.Namespace, published: pd.DataFrame) -> dict
     if not replayed.empty:
         title = "Published hyper-parameters, our code"
         found[title] = replay_section(replayed, published) + origin(replayed, arguments)
-    for protocol in PROTOCOLS:
+    for protocol in OF_ARRAYS:
         searched = selected(read_results(arguments.out / "run", protocol), arguments)
         if not searched.empty:
             title = f"Our searches, protocol {protocol}"

@@ -15,7 +15,14 @@ from sklearn.utils.validation import column_or_1d
 from rfrboost._blocks.block import NamedBlock
 from rfrboost._blocks.row_blocks import RowBlocks
 from rfrboost._tables.encoder import Encoder, differences
-from rfrboost._tables.table import UNREADABLE, by_name, is_missing, unreadable, without_arrow
+from rfrboost._tables.table import (
+    UNREADABLE,
+    by_name,
+    is_missing,
+    lacking_and_extra,
+    unreadable,
+    without_arrow,
+)
 from rfrboost._typing import Array, Mask
 
 MIXED_LABELS = "y holds numbers in some rows and text in others: make all labels one type."
@@ -50,9 +57,9 @@ class BlockArrays:
     """Iterates over row blocks as arrays X (m, D), y (m, k) and w (m,) or None, in float64.
 
     X is encoded if there is an ``encoder``. ``n_columns``, ``names`` and ``targets`` (the number of
-    columns of y) are those of the first block, and every other block must have the same; ``names``
-    may be set before, to those of a model that layers are added to. Rows of weight up to
-    ``least_weight`` are left out.
+    columns of y) are those of the first block, and every other block must have the same.
+    ``former_names`` are those of a model that layers are added to: every block is brought to these
+    columns first. Rows of weight up to ``least_weight`` are left out.
     """
 
     def __init__(self, blocks: RowBlocks, encoder: Encoder | None = None) -> None:
@@ -60,6 +67,7 @@ class BlockArrays:
         self.encoder = encoder
         self.n_columns: int | None = None
         self.names: list[str] | None = None
+        self.former_names: list[str] | None = None
         self.targets: int | None = None
         self.y_is_1d = True
         self.weighted: bool | None = None
@@ -148,20 +156,31 @@ class BlockArrays:
         """Leave out rows of weight up to ``least`` from now on: the rows are then read again."""
         self.least_weight = least
 
+    def _of_last_fit(self, X: Any) -> Any:
+        """X with the columns of the model that layers are added to, if there is one."""
+        names = names_of(X)
+        if self.former_names is None or names is None:
+            return X
+        lacking, _ = lacking_and_extra(self.former_names, names)
+        if lacking:
+            raise ValueError(
+                "the columns of X are not those of the last fit, which warm_start adds layers to: "
+                f"{differences(lacking, [])}."
+            )
+        return by_name(X, self.former_names)
+
     def _ordered(self, X: Any) -> Any:
         """X with the columns of the first block, in its order; other columns are refused."""
-        X = without_arrow(X)
+        X = self._of_last_fit(without_arrow(X))
         shape = np.shape(X)
         if len(shape) != 2:
             raise ValueError(f"X has {len(shape)} axes, not two: rows and columns.")
         names = names_of(X)
         if self.n_columns is None:
-            X = by_name(X, self.names)
-            self.n_columns, self.names = np.shape(X)[1], names_of(X)
+            self.n_columns, self.names = shape[1], names
             return X
         if names is not None and self.names is not None and names != self.names:
-            lacking = [name for name in self.names if name not in set(names)]
-            extra = [name for name in names if name not in set(self.names)]
+            lacking, extra = lacking_and_extra(self.names, names)
             if lacking or extra:
                 what = differences(lacking, extra)
                 raise ValueError(f"the columns of X are not those of the first block: {what}.")

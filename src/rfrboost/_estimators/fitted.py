@@ -26,7 +26,13 @@ from rfrboost._model.network import Network
 from rfrboost._numerics.arrays import frozen
 from rfrboost._numerics.sizes import LARGEST_INPUT
 from rfrboost._tables.encoder import Encoder
-from rfrboost._tables.table import UNREADABLE, by_name, unreadable, without_arrow
+from rfrboost._tables.table import (
+    UNREADABLE,
+    by_name,
+    lacking_and_extra,
+    unreadable,
+    without_arrow,
+)
 from rfrboost._typing import Array, Indices, Mask
 
 # How far predictions of an automatic fit may leave the range of the training targets, as a share of
@@ -36,6 +42,7 @@ BEYOND = 0.25
 # The types of numbers that X may have; others become float64.
 DTYPES = [np.float64, np.float32]
 
+OTHER_COLUMNS = "so warm_start cannot add layers to it. Set warm_start=False to start afresh."
 DATES_IN_Y = "y holds dates: pass numbers, such as days since the first date, or text as classes."
 
 
@@ -243,18 +250,14 @@ class Inputs:
 
     def check_same(self, other: "Inputs") -> None:
         """Refuse columns that layers cannot be added on, because they are not those of the fit."""
-        if other.n_columns != self.n_columns:
-            raise ValueError(
-                f"X has {other.n_columns} features but the last fit had {self.n_columns}, so "
-                "warm_start cannot add layers to it. Set warm_start=False to start afresh."
-            )
         if self.names is not None and other.names is not None:
-            lacking = [name for name in self.names if name not in set(other.names)]
+            lacking, _ = lacking_and_extra(self.names, other.names)
             if lacking:
-                raise ValueError(
-                    f"The column {lacking[0]!r} of the last fit is missing in X, so warm_start "
-                    "cannot add layers to it. Set warm_start=False to start afresh."
-                )
+                what = f"The column {lacking[0]!r} of the last fit is missing in X"
+                raise ValueError(f"{what}, {OTHER_COLUMNS}")
+        if other.n_columns != self.n_columns:
+            what = f"X has {other.n_columns} features but the last fit had {self.n_columns}"
+            raise ValueError(f"{what}, {OTHER_COLUMNS}")
 
     def _checked(self, estimator: Any, X: Any) -> Array:
         """X of a kind that can be read, as the network's array."""
@@ -327,7 +330,7 @@ def as_frame(X: Any) -> Any:
             f"X is a {type(X).__name__}, which has no rows and columns: pass an array or a data "
             "frame, for example pandas.DataFrame(X)."
         )
-    return without_arrow(X) if hasattr(X, "column_names") else X
+    return X if isinstance(X, np.ndarray) else without_arrow(X)
 
 
 def has_no_rows(values: Any) -> bool:

@@ -235,8 +235,9 @@ class RFRBoostRegressor(NetworkRegressor):
         ``seconds``. In the units of y; in an automatic fit to several outputs, of outputs that
         are divided by their deviations.
     n_features_in_, feature_names_in_
-        The number of columns of X, and their names if they have any. By these names every method
-        finds the columns of a data frame, in any order and among others.
+        The number of columns of X, and their names if these are text. By these names every method
+        finds the columns of a data frame, in any order and among others; a frame with other names
+        is read by place, like an array.
 
     Examples
     --------

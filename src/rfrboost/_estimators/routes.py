@@ -150,7 +150,7 @@ def fit_outside_memory(request: Request, outside: Outside) -> Fitted:
     if not parameters.automatic:
         source = outside.reader(None)
         if request.resumes is not None and request.resumes.inputs.names is not None:
-            source.names = list(request.resumes.inputs.names)
+            source.former_names = list(request.resumes.inputs.names)
         with outside.chunks(source) as chunks:
             return fit_single(request, problem_of_chunks(request, chunks, source))
     began = perf_counter()
@@ -209,7 +209,11 @@ def fit_single(request: Request, problem: Problem) -> Fitted:
         )
     history = [] if problem.resumed is None else former_history(request)
     history += [asdict(in_units_of_y(record, problem, ensemble=False)) for record in records]
-    return Fitted(network, problem.loss, problem.targets, problem.inputs, history, seed)
+    inputs = problem.inputs
+    if inputs.names is None and request.resumes is not None:
+        # Rows without names have their columns in the order of the last fit.
+        inputs = replace(inputs, names=request.resumes.inputs.names)
+    return Fitted(network, problem.loss, problem.targets, inputs, history, seed)
 
 
 def fit_ensemble(request: Request, problem: Problem) -> Fitted:

@@ -31,7 +31,7 @@ from rfrboost._numerics.sizes import BATCH_ROWS
 from rfrboost._numerics.threads import side_by_side
 from rfrboost._tables.report import ColumnReport, UnseenValuesWarning
 from rfrboost._tables.spellings import SpelledColumn
-from rfrboost._tables.table import Table, by_name, read_table
+from rfrboost._tables.table import Table, by_name, lacking_and_extra, read_table
 from rfrboost._typing import Array, Indices, Mask
 
 # In units of the bulk's width. Values are scaled linearly up to MARGIN beyond the bulk, which
@@ -406,11 +406,9 @@ class Encoder:
             return
         if table.names == self.names:
             return
-        lacking = [name for name in self.names if name not in set(table.names)]
-        extra = [name for name in table.names if name not in set(self.names)]
+        what = differences(*lacking_and_extra(self.names, table.names))
         raise ValueError(
-            f"The columns of X are not those of fit: {differences(lacking, extra)}. "
-            "Pass the same columns as in fit."
+            f"The columns of X are not those of fit: {what}. Pass the same columns as in fit."
         )
 
 

@@ -427,6 +427,13 @@ def by_name(X: Any, names: Iterable[str] | None) -> Any:
     return X[wanted]
 
 
+def lacking_and_extra(wanted: Iterable[str], present: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The names that are wanted but not present, and those that are present but not wanted."""
+    wanted, present = dict.fromkeys(wanted), dict.fromkeys(present)
+    lacking = [name for name in wanted if name not in present]
+    return lacking, [name for name in present if name not in wanted]
+
+
 def refuse_twice(names: list[Any]) -> None:
     """Refuse columns of which several have the same name."""
     twice = next((name for name, count in Counter(names).items() if count > 1), None)

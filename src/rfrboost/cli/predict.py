@@ -157,7 +157,7 @@ def numbers(model: Any, frame: pd.DataFrame) -> Columns:
     names = [f"prediction_{k}" for k in range(y.shape[1])]
     parameters = model.get_params()
     if parameters.get("loss") == "quantile" and np.size(parameters["quantile"]) == len(names):
-        names = [f"quantile_{level:g}" for level in parameters["quantile"]]
+        names = [f"quantile_{float(level)!r}" for level in np.atleast_1d(parameters["quantile"])]
     return dict(zip(names, y.T, strict=True))
 
 

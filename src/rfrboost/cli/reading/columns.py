@@ -135,7 +135,7 @@ def as_levels(cells: Cells, levels: Set[str]) -> np.ndarray:
 
 def level_of(text: str, levels: Set[str]) -> Any:
     """The level that a cell is, or the number, truth value or date that is written in it."""
-    if text in levels or (CODE.fullmatch(text) and str(int(text)) not in levels):
+    if text in levels or (CODE.fullmatch(text) and (text.lstrip("0") or "0") not in levels):
         return text
     if text in TRUTH:
         # The command line of 0.1.0 made levels of truth values, in lower case.

@@ -33,6 +33,7 @@ FOLD = 0
 SEEDS = (0, 1)
 REPEATS = 20
 PERMUTATION_SEED = 0
+HALVES = {"even": slice(0, None, 2), "odd": slice(1, None, 2)}
 RECIPES = {
     "regression": Recipe("RFRBoostRegressor", {}),
     "classification": Recipe("RFRBoostClassifier", {}),
@@ -43,11 +44,19 @@ HEADER = """\
 Rank correlations over the columns of a table, first fold, raw columns, default parameters.
 *Permutation* compares `feature_importances_` with `permutation_importance` on the test rows (20
 repeats, R² or accuracy), *loss* the same measured by squared error or log loss. *Repeats* compares
-the first ten repeats with the last ten, so it says how sure the ranks of permutation importance
-are themselves. *Seeds* compares the importances of two fits that differ in their seed only.
-Correlations that are not defined (permutation changes no score) are in no median.
+the first ten repeats with the last ten. *Halves* compares permutation importance, by score and by
+loss, on the test rows with even and with odd numbers: no importances can agree with it much better
+than its two halves do with each other. *Seeds* compares the importances of two fits that differ in
+their seed only. Correlations that are not defined (permutation changes no score) are in no median.
 """
-MEASURES = {"permutation": "score", "loss": "loss", "repeats": "repeats", "seeds": "seeds"}
+MEASURES = {
+    "permutation": "score",
+    "loss": "loss",
+    "repeats": "repeats",
+    "halves": "halves of score",
+    "halves, loss": "halves of loss",
+    "seeds": "seeds",
+}
 # The correlations that are asked for in the median.
 WANTED = {"permutation": 0.9, "seeds": 0.95}
 
@@ -107,12 +116,19 @@ def compared(model: Any, others: list[Any], fold: Fold, task: str) -> dict[str, 
     shares = model.feature_importances_
     by_score = drops["score"].importances
     half = REPEATS // 2
+    halves = {
+        f"halves of {name}": rank_correlation(
+            *(drops[f"{name}, {rows}"].importances_mean for rows in HALVES)
+        )
+        for name in ("score", "loss")
+    }
     return {
         "columns": len(shares),
         "rows": len(fold.y_test),
         "score": rank_correlation(shares, by_score.mean(axis=1)),
         "loss": rank_correlation(shares, drops["loss"].importances_mean),
         "repeats": rank_correlation(by_score[:, :half].mean(1), by_score[:, half:].mean(1)),
+        **halves,
         "seeds": float(
             np.mean([rank_correlation(shares, other.feature_importances_) for other in others])
         ),
@@ -122,18 +138,31 @@ def compared(model: Any, others: list[Any], fold: Fold, task: str) -> dict[str, 
 
 
 def regression_scores(model: Any, X: Any, y: NDArray) -> dict[str, float]:
-    """R², twice: it falls as the squared error rises."""
+    """R², as score and as loss, of all rows and of both halves."""
     from sklearn.metrics import r2_score
 
-    r2 = float(r2_score(y, model.predict(X)))
-    return {"score": r2, "loss": r2}
+    prediction = model.predict(X)
+    found = {}
+    for name, rows in parts().items():
+        r2 = float(r2_score(y[rows], prediction[rows]))
+        found |= {f"score{name}": r2, f"loss{name}": r2}
+    return found
 
 
 def class_scores(model: Any, X: Any, y: NDArray) -> dict[str, float]:
-    """Accuracy, and minus the log loss."""
+    """Accuracy, and minus the log loss, of all rows and of both halves."""
     probabilities = model.predict_proba(X)
     right = model.classes_[probabilities.argmax(axis=1)] == y
-    return {"score": float(right.mean()), "loss": -log_loss(y, probabilities, model.classes_)}
+    found = {}
+    for name, rows in parts().items():
+        loss = log_loss(y[rows], probabilities[rows], model.classes_)
+        found |= {f"score{name}": float(right[rows].mean()), f"loss{name}": -loss}
+    return found
+
+
+def parts() -> dict[str, slice]:
+    """All rows, and the two halves, by what is appended to the name of a score."""
+    return {"": slice(None)} | {f", {name}": rows for name, rows in HALVES.items()}
 
 
 SCORERS = {"regression": regression_scores, "classification": class_scores}
@@ -156,7 +185,7 @@ def table_rows(results: list[Result]) -> pd.DataFrame:
         return {
             "task": table.task,
             **{name: scores.details[name] for name in ("rows", "columns")},
-            **{name: scores.details[key] for name, key in MEASURES.items()},
+            **{name: scores.details.get(key, np.nan) for name, key in MEASURES.items()},
             "test_score": scores.test_score,
             "fit_seconds": scores.fit_seconds,
         }

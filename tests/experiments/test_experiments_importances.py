@@ -37,6 +37,28 @@ def test_the_summary_has_medians_of_what_is_defined():
     assert text.index("energy_efficiency") < text.index("balance-scale")
 
 
+class Oracle:
+    """Predicts the first column, and class 1 with the probability in it."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, X):
+        return X[:, 0]
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+
+def test_scores_are_those_of_all_rows_and_of_both_halves():
+    X = np.array([[0.9], [0.1], [0.8], [0.6]])
+    found = importances.class_scores(Oracle(), X, np.array([1, 0, 1, 0]))
+    assert found["score"] == 0.75
+    assert (found["score, even"], found["score, odd"]) == (1.0, 0.5)
+    assert found["loss"] == pytest.approx((found["loss, even"] + found["loss, odd"]) / 2)
+    numbers = importances.regression_scores(Oracle(), X, np.array([0.9, 0.1, 0.8, 0.0]))
+    assert numbers["score, even"] == 1.0 > numbers["score"] > numbers["score, odd"]
+
+
 def test_the_command_fits_compares_writes_and_continues(made_up, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(measured, "run_jobs", in_this_process)
     monkeypatch.setattr(importances, "REPEATS", 2)

@@ -19,10 +19,11 @@ LENGTHS = {
     "one": [],
 }
 CHUNKINGS = [*LENGTHS, "unknown", "frame"]
-#: workers may take this long to start or to answer, on a busy machine
+#: workers may take this long to start or to answer, on a busy machine; a worker that asks a killed
+#: one for its results waits as long as a connection may take, and then asks elsewhere
 PATIENT = {
-    "distributed.comm.timeouts.connect": "600s",
-    "distributed.comm.timeouts.tcp": "600s",
+    "distributed.comm.timeouts.connect": "120s",
+    "distributed.comm.timeouts.tcp": "120s",
     "distributed.scheduler.worker-ttl": "600s",
     # A killed worker that is not back by then is given up, and its tasks wait for ever.
     "distributed.deploy.lost-worker-timeout": "600s",

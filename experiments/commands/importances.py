@@ -45,9 +45,10 @@ Rank correlations over the columns of a table, first fold, raw columns, default 
 *Permutation* compares `feature_importances_` with `permutation_importance` on the test rows (20
 repeats, R² or accuracy), *loss* the same measured by squared error or log loss. *Repeats* compares
 the first ten repeats with the last ten. *Halves* compares permutation importance, by score and by
-loss, on the test rows with even and with odd numbers: no importances can agree with it much better
-than its two halves do with each other. *Seeds* compares the importances of two fits that differ in
-their seed only. Correlations that are not defined (permutation changes no score) are in no median.
+loss, on the test rows with even and with odd numbers: it says how much of these ranks is chance,
+with half as many rows. *Seeds* compares the importances of two fits that differ in their seed only.
+Correlations that are not defined (permutation changes no score), and halves of tables that were
+measured before there was such a column, are in no median.
 """
 MEASURES = {
     "permutation": "score",

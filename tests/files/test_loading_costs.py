@@ -95,13 +95,10 @@ def test_many_arrays_take_bounded_time(path):
     model.save(path)
     document, _ = parts(path)
     entry = {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}
-    seconds = []
-    # The second is half of as many as a header holds. Time that grows with the square of their
-    # number would be 16 times as long.
-    for n_arrays in (9_250, 37_000):
-        path.write_bytes(with_table(document, {f"{k:x}": entry for k in range(n_arrays)}))
-        seconds.append(min(processor_seconds(lambda: sentence(path)) for _ in range(2)))
-    assert seconds[1] < 9 * seconds[0]
+    path.write_bytes(with_table(document, {f"{k:x}": entry for k in range(37_000)}))
+    # Half of as many as a header holds. They take half a second, or more on a busy machine; if each
+    # were compared with all others, it would be more than 20.
+    assert processor_seconds(lambda: sentence(path)) < 5
 
 
 @pytest.mark.parametrize("entry", [[0], [[]], [""], [None], [{}]], ids=str)

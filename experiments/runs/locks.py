@@ -1,7 +1,8 @@
 """Locks on jobs, so that two commands on one folder never run the same job at the same time.
 
 The lock is the operating system's (``flock``, Linux and macOS): it is released when the process
-that holds it ends, however it ends. A killed process leaves an empty file, which locks nothing.
+that holds it ends, however it ends. A killed process leaves an empty file, which locks nothing and
+is removed by the next command that reads the job's result (:func:`remove_left_over`).
 """
 
 import contextlib
@@ -31,6 +32,13 @@ def claim(path: Path, wait: bool) -> Iterator[bool]:
             # the file at this path, and creates a new one.
             path.unlink(missing_ok=True)
             os.close(handle)
+
+
+def remove_left_over(path: Path) -> None:
+    """Remove the lock file of a killed process; one that a process holds stays."""
+    if path.exists():
+        with claim(path, wait=False):
+            pass
 
 
 def _lock(path: Path, wait: bool) -> int | None:

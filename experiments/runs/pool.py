@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from experiments.requests import ExperimentError
 from experiments.runs.jobs import Job, Result, Work, execute, provenances, read_result
-from experiments.runs.locks import claim, lock_path
+from experiments.runs.locks import claim, lock_path, remove_left_over
 from experiments.runs.progress import progress
 from experiments.runs.provenance import check_one_code, current
 
@@ -49,6 +49,9 @@ def run_jobs(
     commits are refused, if possible before anything is run, unless ``mix_commits``.
     """
     results = {job: result for job in jobs if (result := read_result(job, out)) is not None}
+    for job in results:
+        # A process may have been killed after it wrote a result and before it removed the lock.
+        remove_left_over(lock_path(job.result_path(out)))
     pending = [job for job in jobs if job not in results]
     together = provenances([*beside, *results.values()])
     check_one_code([*together, current(threads)] if pending else together, mix_commits)

@@ -101,6 +101,16 @@ def test_however_a_run_ends_its_workers_do_too_and_the_next_one_continues(tmp_pa
     assert not list(tmp_path.rglob("*.lock")), "claims are cleared away"
 
 
+def test_the_lock_of_a_process_killed_after_its_result_was_written_is_removed(tmp_path):
+    assert sleeping_jobs.run(tmp_path, 2, 1, seconds=0.0) == 0
+    killed, held = (lock_path(job.result_path(tmp_path)) for job in sleeping_jobs.jobs(2))
+    killed.touch()
+    with claim(held, wait=False):
+        assert sleeping_jobs.run(tmp_path, 2, 1, seconds=0.0) == 0
+        assert not killed.exists()
+        assert held.exists(), "another process is at work"
+
+
 @on_linux
 @pytest.mark.parametrize(("send", "sent"), [(os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT)])
 def test_a_run_that_is_stopped_does_not_wait_for_long_jobs(tmp_path, send, sent):

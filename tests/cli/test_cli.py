@@ -16,7 +16,7 @@ import rfrboost as library
 import rfrboost.inspection as inspection
 from rfrboost._model.losses import loss_names
 from rfrboost.cli.request import LossName
-from rfrboost.inspection._report.trial import class_scores
+from rfrboost.inspection._report.trial import class_scores, splits
 
 CLI = Path(library.__file__).with_name("cli")
 COMMANDS = ("fit", "predict", "evaluate", "explain", "report", "compress", "info", "demo")
@@ -387,6 +387,42 @@ def test_info_says_what_is_inside_and_loads_nothing(place, monkeypatch):
         "hi, lo",
     ):
         assert piece in text
+
+
+def test_evaluate_takes_weights_groups_categories_and_a_loss(tmp_path):
+    """Rows of weight zero, with absurd labels, change neither fits nor scores."""
+    rng = np.random.default_rng(0)
+    n = 180
+    x = rng.normal(size=n)
+    light = np.arange(n) % 3 == 0
+    frame = pd.DataFrame({"x": x, "code": rng.integers(0, 3, n), "shop": np.arange(n) // 15})
+    frame["w"] = np.where(light, 0.0, 1.0)
+    frame["y"] = np.where(light, 1e6, x + frame["code"].map({0: 0.0, 1: 5.0, 2: -3.0}))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("evaluate", tmp_path / "t.csv", "-t", "y", "--folds", "2", "-o", "-")
+    words += ("--weight", "w", "--groups", "shop", "--categorical", "code", "--loss", "huber")
+    rows = worked(rfrboost(*words)).rows
+    errors = [float(row.split(",")[2]) for row in rows]
+    assert len(errors) == 6
+    assert max(errors) < 10
+    failed(rfrboost(*words[:-2], "--folds", "13"), "12 groups", "13 folds")
+    failed(rfrboost(*words[:-2], "--loss", "huber", "--task", "classification"), "--loss", code=2)
+
+
+def test_a_group_is_in_one_fold_and_weights_count_in_scores():
+    y = np.arange(40.0)
+    groups = np.repeat(np.arange(8), 5)
+    for fitted_on, held_out in splits(y, "regression", 4, 0, groups):
+        assert not set(groups[fitted_on]) & set(groups[held_out])
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 30)
+    second = np.clip(0.3 + 0.4 * label + 0.3 * rng.normal(size=30), 0.01, 0.99)
+    p = np.column_stack([1 - second, second])
+    w = rng.integers(1, 4, 30)
+    weighted = class_scores(np.arange(2), p, label, np.arange(2), w.astype(float))
+    repeated = class_scores(np.arange(2), p.repeat(w, 0), label.repeat(w), np.arange(2))
+    for name in set(weighted) - {"calibration error"}:
+        assert weighted[name] == pytest.approx(repeated[name])
 
 
 @pytest.mark.parametrize("kind", ["numbers", "classes"])

@@ -4,11 +4,12 @@ import io
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from command_line import rfrboost, worked
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, load
-from rfrboost.cli.reading.columns import level_of
+from rfrboost.cli.reading.columns import code_among, level_of
 
 N_ROWS = 40
 DAYS = pd.date_range("2024-01-01", periods=4)
@@ -150,3 +151,37 @@ def test_codes_with_leading_zeros_are_the_levels_of_the_fit(tmp_path):
     # More digits than Python converts to a whole number.
     assert level_of("0" * 5000 + "7", {"1"}) == "0" * 5000 + "7"
     assert level_of("0" * 5000 + "7", {"7"}) == 7
+
+
+def test_codes_with_leading_zeros_are_text_as_in_a_data_frame(tmp_path):
+    codes = repeated(["00123", "10115", "00042", ""])
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(N_ROWS).round(3)
+    frame = pd.DataFrame({"zip": codes, "x": x})
+    y = x + np.tile([0.0, 9.0, 5.0, 3.0], N_ROWS // 4)
+    frame.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    words = ("-t", "y", "-o", tmp_path / "m")
+    ran = worked(rfrboost("fit", tmp_path / "t.csv", *words))
+    assert "Column 'zip' is text" in ran.said
+    assert "'00123'" in ran.said
+    model = load(tmp_path / "m")
+    assert [column.kind for column in model.column_report_] == ["categories", "numbers"]
+    printed = worked(rfrboost("predict", tmp_path / "m", tmp_path / "t.csv")).numbers
+    np.testing.assert_allclose(printed, model.predict(frame.replace("", None)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("cells", "code"),
+    [
+        (["00123", "10115"], "00123"),
+        (["10115", "", " 00042 ", "NA"], "00042"),
+        (["0", "10", "20"], None),
+        (["0.5", "00.5"], None),
+        (["007", "12"], None),
+        (["00", "0x"], None),
+        (["123", "456"], None),
+        (["", ""], None),
+    ],
+)
+def test_codes_are_digits_of_one_width_with_a_leading_zero(cells, code):
+    assert code_among(pa.chunked_array([pa.array(cells, pa.string())])) == code

@@ -174,6 +174,10 @@ def evaluate(
     out: OutOption = None,
     task: TaskOption = None,
     drop: DropOption = [],  # noqa: B006
+    weight: WeightOption = None,
+    groups: GroupsOption = None,
+    categorical: CategoricalOption = [],  # noqa: B006
+    loss: LossOption = None,
     folds: FoldsOption = 5,
     plots: PlotsOption = None,
     max_seconds: SecondsOption = None,
@@ -185,7 +189,7 @@ def evaluate(
 
     Regression: RMSE, MAE, R². Classification: accuracy, balanced accuracy, F1, AUC, average
     precision, log loss, expected calibration error. All scores are of held-out rows; --out writes
-    those of every fold.
+    those of every fold. Weights count in fits and scores. --loss is that of rfrboost only.
 
     **Examples**
 
@@ -199,10 +203,10 @@ def evaluate(
 
     run(
         Source(table, separator, decimal),
-        Roles(target, task, tuple(drop)),
+        Roles(target, task, tuple(drop), weight, groups, tuple(categorical)),
         out,
         folds,
-        Settings(seed, max_seconds),
+        Settings(seed, max_seconds, loss),
         plots,
     )
 

@@ -1,6 +1,5 @@
 """``rfrboost evaluate``: cross-validated scores, beside boosted trees and a linear model."""
 
-from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
@@ -16,7 +15,7 @@ from rfrboost.cli.request import STANDARD, Roles, Settings, Source, Task
 from rfrboost.cli.training import Target, Training, estimator_for, read_training
 from rfrboost.inspection import importances
 from rfrboost.inspection._report.baselines import linear, trees
-from rfrboost.inspection._report.trial import LINEAR_MODEL, Make, Trial, out_of_fold, trials
+from rfrboost.inspection._report.trial import LINEAR_MODEL, Trial, out_of_fold, trials
 
 SECONDS = "seconds"
 OURS = "rfrboost"
@@ -42,11 +41,17 @@ def evaluate(
     if out is not None:
         refuse_overwriting(out, table.path)
     folder = None if plots is None else figure_folder(plots)
-    training = read_training(table, roles)
+    training = with_categories(read_training(table, roles), roles.categorical)
     task = training.target.task
 
+    # Refuses settings that the task does not have before the first fit.
+    estimator_for(task, settings, False)
+
     def automatic(frame: pd.DataFrame, y: np.ndarray, _: str, seed: int) -> Any:
-        return estimator_for(task, replace(settings, seed=seed), False)
+        model = estimator_for(task, replace(settings, seed=seed), False)
+        if roles.categorical:
+            model.categorical_features = list(roles.categorical)
+        return model
 
     models = {
         OURS: automatic,
@@ -59,9 +64,17 @@ def evaluate(
         nullcontext() if out is None else table_writer(out) as write,
         progress("Fitting", folds * len(models), "fits") as advance,
     ):
-        labels = training.target.labels
         done = []
-        for trial in trials(training.frame, labels, task, models, folds, settings.seed):
+        for trial in trials(
+            training.frame,
+            training.target.labels,
+            task,
+            models,
+            folds,
+            settings.seed,
+            training.weights,
+            training.groups,
+        ):
             done.append(trial)
             advance(1)
         results = [as_result(trial) for trial in done]
@@ -72,6 +85,12 @@ def evaluate(
         explain_averages(training.target)
     if folder is not None:
         draw(folder, done, training, roles.target)
+
+
+def with_categories(training: Training, names: tuple[str, ...]) -> Training:
+    """The same rows, with columns of numbers that stand for categories as such for all models."""
+    kinds = dict.fromkeys(names, "category")
+    return replace(training, frame=training.frame.astype(kinds)) if kinds else training
 
 
 def figure_folder(path: str) -> Path:
@@ -114,15 +133,6 @@ def draw(folder: Path, done: list[Trial], training: Training, name: str) -> None
     for file, figure in made.items():
         figure.savefig(folder / file, dpi=150)
     say(f"Wrote {', '.join(made)} to {folder}.")
-
-
-def cross_validated(
-    training: Training, models: Mapping[str, Make], folds: int, seed: int
-) -> Iterator[Result]:
-    """The scores of every model on every fold, one after another."""
-    target = training.target
-    for trial in trials(training.frame, target.labels, target.task, models, folds, seed):
-        yield as_result(trial)
 
 
 def as_result(trial: Trial) -> Result:

@@ -1,9 +1,10 @@
 """Columns of a table as the estimators take them: numbers, dates, text and categories.
 
 In a table of text, a column holds numbers, dates or truth values if every cell is one or is
-missing; otherwise it holds text. Truth values are the numbers 1 and 0, as in a data frame. Whether
-a cell is a number does not depend on the other cells, so a table that is read in blocks means the
-same as one that is read at once. Parquet files have types, which are kept.
+missing; otherwise it holds text. Codes of equally many digits with leading zeros are text too.
+Truth values are the numbers 1 and 0, as in a data frame. Whether a cell is a number does not depend
+on the other cells, so a table that is read in blocks means the same as one that is read at once.
+Parquet files have types, which are kept.
 
 What is missing and what is a truth value is spelled as in pandas.read_csv, so that a model that was
 fitted here predicts the same there, and the other way round.
@@ -119,6 +120,20 @@ def recognised(cells: Cells) -> tuple[str, Cells]:
         if values.null_count < len(values):
             return kind, values
     return TEXT, as_written(cells)
+
+
+def code_among(cells: Cells) -> str | None:
+    """A cell with leading zeros, if all cells are digits of one width; otherwise None.
+
+    Such columns are postcodes and article numbers. In a data frame they are text too.
+    """
+    present = as_written(cells).drop_null()
+    zeros = present.filter(pc.match_substring_regex(present, rf"^{CODE.pattern}$"))
+    if not len(zeros):
+        return None
+    code = str(zeros[0].as_py())
+    alike = pc.match_substring_regex(present, rf"^[0-9]{{{len(code)}}}$")
+    return code if pc.all(alike).as_py() else None
 
 
 def as_levels(cells: Cells, levels: Set[str]) -> np.ndarray:
@@ -252,8 +267,14 @@ def training_frame(table: pa.Table, typed: bool, categorical: Sequence[str] = ()
     for name, column in zip(table.column_names, table.columns, strict=True):
         cells = categories_as_text(column)
         if is_text(cells.type) and not typed and name not in categorical:
-            kind, cells = recognised(column)
-            if kind == TEXT:
+            code = code_among(column)
+            kind, cells = (TEXT, as_written(column)) if code else recognised(column)
+            if code:
+                say(
+                    f"Column {printable(name)!r} is text: its {len(code)} digits with leading "
+                    f"zeros, such as {code!r}, are codes, not numbers."
+                )
+            elif kind == TEXT:
                 warn_of_odd_cell(name, column)
         elif is_text(cells.type):
             cells = as_written(cells)

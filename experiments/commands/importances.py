@@ -1,10 +1,11 @@
 """The ``importances`` command: do importances agree with permutation importance, and with seeds?
 
-Fit our estimators with default parameters on the training rows of the first fold, missing values
-and categories included, once for each of two seeds. Compare ``feature_importances_`` with
-scikit-learn's ``permutation_importance`` (20 repeats) on the test rows by Spearman's rank
-correlation over columns, and the importances of both seeds with each other. Stored results are not
-computed again.
+Fit our estimators with default parameters on each half of a table's rows, missing values and
+categories included. Compare ``feature_importances_`` with scikit-learn's ``permutation_importance``
+(20 repeats) on the rows of the other half by Spearman's rank correlation over columns, both as
+means over the two fits. So every row is held out once, which is the least noise that a table
+allows. A further fit with another seed shows how much importances depend on it. Stored results are
+not computed again.
 """
 
 import argparse
@@ -29,10 +30,14 @@ from experiments.runs.measured import good_rows, measure
 NAME = "importances"
 SUMMARY = "importances against permutation importance on test rows, and between seeds"
 PROTOCOL = "raw"
-FOLD = 0
+FOLD = 0  # of a job; the halves are the work of one
 SEEDS = (0, 1)
 REPEATS = 20
 PERMUTATION_SEED = 0
+# The most rows that permutation importance predicts per half, and the fewest that are held out. Of
+# wide tables it takes the first rows of a half, which are in random order.
+MOST_PREDICTED = 200_000
+FEWEST_HELD_OUT = 100
 HALVES = {"even": slice(0, None, 2), "odd": slice(1, None, 2)}
 RECIPES = {
     "regression": Recipe("RFRBoostRegressor", {}),
@@ -41,14 +46,16 @@ RECIPES = {
 HEADER = """\
 # Importances
 
-Rank correlations over the columns of a table, first fold, raw columns, default parameters.
-*Permutation* compares `feature_importances_` with `permutation_importance` on the test rows (20
-repeats, R² or accuracy), *loss* the same measured by squared error or log loss. *Repeats* compares
-the first ten repeats with the last ten. *Halves* compares permutation importance, by score and by
-loss, on the test rows with even and with odd numbers: it says how much of these ranks is chance,
-with half as many rows. *Seeds* compares the importances of two fits that differ in their seed only.
-Correlations that are not defined (permutation changes no score), and halves of tables that were
-measured before there was such a column, are in no median.
+Rank correlations over all columns of a table, raw columns, default parameters. Each half of the
+rows is fitted once, and the other half is held out; importances are means over both fits. *Rows*
+are those held out in all: all rows of the table (at most 5,000), fewer if it has many columns, so
+that permutation importance predicts at most 200,000 rows per half. *Permutation* compares
+`feature_importances_` with `permutation_importance` on held-out rows (20 repeats, R² or accuracy),
+*loss* the same measured by squared error or log loss. *Repeats* compares the first ten repeats with
+the last ten. *Halves* compares permutation importance, by score and by loss, on the held-out rows
+with even and with odd numbers: it says how much of these ranks is chance, with half as many rows.
+*Seeds* compares the importances of two fits to the first half that differ in their seed only.
+Correlations that are not defined (permutation changes no score) are in no median.
 """
 MEASURES = {
     "permutation": "score",
@@ -82,60 +89,80 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def fit_and_compare(job: Job, data: Path) -> Scores:
-    """Fit a model for each seed, and compare their importances."""
+    """Fit a model to each half and one with another seed, and compare their importances."""
     table = known_table(int(job.dataset))
-    fold = load_rows(PROTOCOL, table.id, data).fold(job.fold)
-    models = [build(job.recipe, len(fold.y_train), seed) for seed in SEEDS]
+    folds = load_rows(PROTOCOL, table.id, data).halves()
+    first = folds[0]
+    models = [build(job.recipe, len(fold.y_train), SEEDS[0]) for fold in folds]
     start = time.process_time()
-    models[0].fit(fold.X_train, fold.y_train)
+    models[0].fit(first.X_train, first.y_train)
     fitted = time.process_time()
-    prediction = models[0].predict(fold.X_test)
+    prediction = models[0].predict(first.X_test)
     predicted = time.process_time()
-    others = [model.fit(fold.X_train, fold.y_train) for model in models[1:]]
+    models[1].fit(folds[1].X_train, folds[1].y_train)
+    other = build(job.recipe, len(first.y_train), SEEDS[1]).fit(first.X_train, first.y_train)
     metric = METRICS[table.task]
     return Scores(
-        train_score=metric(fold.y_train, models[0].predict(fold.X_train)),
-        test_score=metric(fold.y_test, prediction),
+        train_score=metric(first.y_train, models[0].predict(first.X_train)),
+        test_score=metric(first.y_test, prediction),
         fit_seconds=fitted - start,
         predict_seconds=predicted - fitted,
-        details=compared(models[0], others, fold, table.task),
+        details=compared(models, other, folds, table.task),
     )
 
 
-def compared(model: Any, others: list[Any], fold: Fold, task: str) -> dict[str, object]:
-    """The correlations, and the importances that they are of."""
-    from sklearn.inspection import permutation_importance
+def compared(models: list[Any], other: Any, folds: list[Fold], task: str) -> dict[str, object]:
+    """The correlations, and the importances that they are of.
 
-    drops = permutation_importance(
-        model,
-        fold.X_test,
-        fold.y_test,
-        scoring=SCORERS[task],
-        n_repeats=REPEATS,
-        random_state=PERMUTATION_SEED,
-    )
-    shares = model.feature_importances_
-    by_score = drops["score"].importances
+    ``models`` are those of the ``folds``, and ``other`` differs from the first in its seed.
+    """
+    shares = np.mean([model.feature_importances_ for model in models], axis=0)
+    rows = [held_out_rows(len(fold.y_test), len(shares)) for fold in folds]
+    found = [
+        permuted(model, fold.X_test[:some], fold.y_test[:some], task)
+        for model, fold, some in zip(models, folds, rows, strict=True)
+    ]
+    # (columns, repeats) of each score, as means over the halves.
+    drops = {name: np.mean([own[name].importances for own in found], axis=0) for name in found[0]}
+    mean = {name: own.mean(axis=1) for name, own in drops.items()}
+    by_score = drops["score"]
     half = REPEATS // 2
     halves = {
-        f"halves of {name}": rank_correlation(
-            *(drops[f"{name}, {rows}"].importances_mean for rows in HALVES)
-        )
+        f"halves of {name}": rank_correlation(*(mean[f"{name}, {part}"] for part in HALVES))
         for name in ("score", "loss")
     }
     return {
         "columns": len(shares),
-        "rows": len(fold.y_test),
-        "score": rank_correlation(shares, by_score.mean(axis=1)),
-        "loss": rank_correlation(shares, drops["loss"].importances_mean),
+        "rows": sum(rows),
+        "score": rank_correlation(shares, mean["score"]),
+        "loss": rank_correlation(shares, mean["loss"]),
         "repeats": rank_correlation(by_score[:, :half].mean(1), by_score[:, half:].mean(1)),
         **halves,
-        "seeds": float(
-            np.mean([rank_correlation(shares, other.feature_importances_) for other in others])
-        ),
+        "seeds": rank_correlation(models[0].feature_importances_, other.feature_importances_),
         "shares": shares.tolist(),
-        "drops": by_score.mean(axis=1).tolist(),
+        "drops": mean["score"].tolist(),
+        "drops of loss": mean["loss"].tolist(),
     }
+
+
+def held_out_rows(n_rows: int, n_columns: int) -> int:
+    """How many of the held-out rows permutation importance is measured on."""
+    affordable = MOST_PREDICTED // (REPEATS * n_columns)
+    return min(n_rows, max(affordable, FEWEST_HELD_OUT))
+
+
+def permuted(model: Any, X: Any, y: NDArray, task: str) -> Any:
+    """scikit-learn's permutation importance by every score of a task."""
+    from sklearn.inspection import permutation_importance
+
+    return permutation_importance(
+        model,
+        X,
+        y,
+        scoring=SCORERS[task],
+        n_repeats=REPEATS,
+        random_state=PERMUTATION_SEED,
+    )
 
 
 def regression_scores(model: Any, X: Any, y: NDArray) -> dict[str, float]:

@@ -60,6 +60,10 @@ class Rows:
         """One of the five published folds."""
         return self.cut(*_positions(self.n, N_FOLDS)[k])
 
+    def halves(self) -> list[Fold]:
+        """Two folds: each half of the rows is fitted once and tested once."""
+        return [self.cut(train, test) for train, test in _positions(self.n, 2)]
+
     def inner_folds(self, k: int, n_folds: int) -> list[Fold]:
         """Folds of the training rows of fold ``k``, for choosing parameters."""
         rows, _ = _positions(self.n, N_FOLDS)[k]

@@ -14,6 +14,7 @@ from small_forests import features
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, load
 from rfrboost._auto import trees as module
 from rfrboost._auto.trees import (
+    GROWING_SHARE,
     LAYER_TREES,
     LEAF_PENALTY,
     LEAF_ROWS,
@@ -40,7 +41,7 @@ def steps(n=600, seed=0):
 
 def grown(X, train, residuals, w, rng, grid=None):
     """A tree that is grown with a new random state."""
-    return grow(X, train, residuals, w, rng, grid, RandomState())
+    return grow(X, train, GROWING_SHARE, residuals, w, rng, grid, RandomState())
 
 
 def in_single(bags):
@@ -63,9 +64,9 @@ def test_what_a_random_state_drew_before_does_not_matter():
     X, y = steps()
     used = RandomState(7)
     used.normal(size=3)
-    arguments = (single(X), np.arange(600), y[:, None], np.ones(600))
-    tree = grow(*arguments, default_rng(0), None, used)
-    again = grown(*arguments, default_rng(0))
+    X, rows = single(X), np.arange(600)
+    tree = grow(X, rows, GROWING_SHARE, y[:, None], np.ones(600), default_rng(0), None, used)
+    again = grown(X, rows, y[:, None], np.ones(600), default_rng(0))
     assert tree.threshold.tolist() == again.threshold.tolist()
 
 

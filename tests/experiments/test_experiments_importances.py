@@ -59,6 +59,13 @@ def test_scores_are_those_of_all_rows_and_of_both_halves():
     assert numbers["score, even"] == 1.0 > numbers["score"] > numbers["score, odd"]
 
 
+def test_wide_tables_hold_out_fewer_rows_and_narrow_ones_all():
+    assert importances.held_out_rows(2500, 4) == 2500
+    assert importances.held_out_rows(2500, 10) == 1000
+    assert importances.held_out_rows(2500, 3000) == importances.FEWEST_HELD_OUT
+    assert importances.held_out_rows(60, 3000) == 60
+
+
 def test_the_command_fits_compares_writes_and_continues(made_up, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(measured, "run_jobs", in_this_process)
     monkeypatch.setattr(importances, "REPEATS", 2)

@@ -56,6 +56,10 @@ BOOSTING_SHARE = 0.6
 # The share of the time that is left for all families; the rest is for weighting them.
 FAMILIES_SHARE = 0.95
 
+# The most layers of trees, as a multiple of ``Plan.n_layers``: a layer of trees moves predictions
+# by less than one of neurons does.
+TREE_LAYERS = 2
+
 # The least and the most random features of a layer, if the user has not set their number. Between
 # these there are half as many features as rows. Where every member draws its own, at most half of
 # that: it is as accurate in the mean and halves the features of the model.
@@ -260,7 +264,8 @@ def fit_families(
     trees: TreesFit | None = None
     if plan.trees:
         growing = growing if plan.samplers or bumps else run
-        grow = partial(fit_trees, sample, constants, loss, plan.n_layers, rng, growing, linear.loss)
+        most = TREE_LAYERS * plan.n_layers
+        grow = partial(fit_trees, sample, constants, loss, most, rng, growing, linear.loss)
         trees = kept_or_fitted(TREES, grow, rng, run)
     lowest = linear.loss if trees is None else min(linear.loss, trees.records[-1].loss)
     by_sampler: list[list[Boosted]] = []

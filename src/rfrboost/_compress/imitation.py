@@ -45,8 +45,10 @@ STRENGTH_ROWS = 256
 # Rows that are imitated, at most half of them rows as they were given.
 IMITATED_ROWS = 8192
 
-# Rows by which smaller models are judged.
+# Rows by which smaller models are judged, and the share of the given rows that they are made of.
+# These are not imitated.
 JUDGED_ROWS = 1024
+JUDGED_SHARE = 0.25
 
 # A row that is imitated has columns of one of this many neighbours; one that judges, of the nearest
 # one, because that is how close a new row is.
@@ -165,8 +167,19 @@ def imitated_rows(X: Array, w: Array | None, sources: Indices, rng: Generator) -
 
 
 def judging_rows(X: Array, w: Array | None, sources: Indices, rng: Generator) -> Array:
-    """Rows (m, D) between those of X and their nearest neighbours."""
+    """Rows (m, D) between those of X, none of which is imitated, and their nearest neighbours.
+
+    The neighbours are rows of X too: as there are few of them, they are further away than the
+    nearest training row, as new rows are.
+    """
     return in_between(X, drawn(len(X), JUDGED_ROWS, w, rng), sources, 1, rng)
+
+
+def judged_and_imitated(n: int, rng: Generator) -> tuple[Indices, Indices]:
+    """Which of n rows those that judge are made of, and which are imitated: no row is both."""
+    order = rng.permutation(n)
+    judged = min(int(JUDGED_SHARE * n), JUDGED_ROWS)
+    return np.sort(order[:judged]), np.sort(order[judged:])
 
 
 @dataclass(frozen=True)

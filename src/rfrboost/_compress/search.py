@@ -22,6 +22,7 @@ from rfrboost._compress.imitation import (
     Pool,
     Rung,
     imitated_rows,
+    judged_and_imitated,
     judging_rows,
     network_of,
     normal_equations,
@@ -255,7 +256,13 @@ def smaller(
     rng = default_rng(fitted.seed)
     network = fitted.network
     sources = fitted.inputs.sources(X.shape[1])
-    judge = judge_of(fitted, judging_rows(X, w, sources, rng), measured)
+    if measured is None:
+        held, rest = judged_and_imitated(len(X), rng)
+        own = judging_rows(X[held], None if w is None else w[held], sources, rng)
+        X, w = X[rest], None if w is None else w[rest]
+    else:
+        own = X
+    judge = judge_of(fitted, own, measured)
     rows = imitated_rows(X, w, sources, rng)
     pool = candidates(fitted, rows, training_rows)
     if training_rows and budget.size is not None and budget.size >= pool.total:

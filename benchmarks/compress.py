@@ -11,12 +11,11 @@ and compress.md and compress.png are made of them.
 """
 
 import argparse
-import csv
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 from benchmarks.compress_report import figure, report
-from benchmarks.predict import catboost, classes_or_numbers, known_records, repeated
+from benchmarks.predict import add, catboost, classes_or_numbers, known_records, repeated
 from experiments.data.protocols import Fold, load_rows
 from experiments.data.tables import find_data_folder, known_table
 from experiments.runs.provenance import current
@@ -162,11 +161,8 @@ def run(ids: list[int], data: Path, path: Path) -> list[Record]:
         fold = load_rows("paper", table.id, data).fold(0)
         with threadpool_limits(1):
             new = list(measured(table.name, fold, table.task == "classification"))
+        add(path, new)
         records += new
-        with path.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, [own.name for own in fields(Record)])
-            writer.writeheader()
-            writer.writerows(asdict(record) for record in records)
         print(table.name, flush=True)
     return records
 

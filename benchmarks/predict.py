@@ -1,29 +1,37 @@
 """Microseconds a row of predictions: ours, ours in ONNX Runtime, and four libraries of trees.
 
-python -m benchmarks.predict [--tables ID,ID] [--models NAME,NAME] [--data DIR] [--out DIR]
+python -m benchmarks.predict [--tables ID,ID] [--models NAME;NAME] [--data DIR] [--out DIR]
 
 Models are fitted with their default parameters on the first fold of each table of the paper's
 protocol, and on up to 50,000 training rows of five whole tables. Each predicts batches of 1, 32 and
 1,000 rows, of the whole tables 100,000 too, with one thread and with two; of several calls the best
-counts. Results are added to predict.csv as soon as they are there, so that a stopped command
-continues where it was, and predict.md is made of them. Run it on an idle machine.
+counts. Of ours, one row as a data frame and intervals (sets, for classes) of 1,000 rows are
+measured too. Test rows give the scores. Results are added to predict.csv as soon as they are there,
+so that a stopped command continues where it was, and predict.md is made of them. Run it on an idle
+machine.
+
+Where numba is installed, the same model is measured compiled, too.
 """
 
 import argparse
+import copy
 import csv
+import importlib.util
 import os
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
+from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
-from benchmarks.predict_report import report
+from benchmarks.predict_report import COMPILED, FRAME, INTERVAL, OURS, PREDICT, report
 from experiments.data.large_tables import LARGE_TABLES, labels, prepare, random_split, scaled
 from experiments.data.protocols import Fold, fill_missing, load_rows, one_hot
 from experiments.data.tables import (
@@ -33,12 +41,15 @@ from experiments.data.tables import (
     known_table,
     load_table,
 )
-from experiments.runs.provenance import current
+from experiments.runs.files import write_atomically
+from experiments.runs.provenance import csv_footer, current
+from rfrboost._model import prediction
 
 HERE = Path(__file__).parent
 THREADS = (1, 2)
 BATCHES = (1, 32, 1000)
 LARGEST_BATCH = 100_000
+INTERVAL_BATCH = 1000
 # The tables that are measured whole, too: California housing, diamonds, adult, electricity.
 WHOLE = (44977, 44979, 1590, 151)
 COVERTYPE = "covtype"
@@ -47,14 +58,18 @@ MOST_TRAINING_ROWS = 50_000
 LEAST_SECONDS = 0.1
 LEAST_CALLS = 3
 
-Predict = Callable[[np.ndarray], np.ndarray]
+Predict = Callable[[Any], np.ndarray]
 #: a data class of measurements
 Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
 class Record:
-    """One measurement; ``batch`` is in rows."""
+    """One measurement; ``batch`` is in rows.
+
+    ``call`` is what was called: a prediction, that of a data frame, or an interval. ``error`` is
+    the RMSE or the log loss of test rows; ``accuracy`` is 0 for numbers.
+    """
 
     table: str
     rows: int
@@ -67,6 +82,10 @@ class Record:
     load_milliseconds: float
     fit_seconds: float
     commit: str
+    task: str = "regression"
+    call: str = PREDICT
+    error: float = 0.0
+    accuracy: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -106,6 +125,24 @@ def rfrboost() -> Contender:
         lambda model, path: library.load(path),
         lambda model, classes, threads: classes_or_numbers(model, classes),
     )
+
+
+def rfrboost_compiled() -> Contender:
+    """Ours, as with ``RFRBOOST_COMPILED=1``, which is read when the library is imported."""
+
+    def predictor(model: Any, classes: bool, threads: int) -> Predict:
+        method = classes_or_numbers(model, classes)
+
+        def predict(X: Any) -> np.ndarray:
+            prediction.ASKED = True
+            try:
+                return method(X)
+            finally:
+                prediction.ASKED = False
+
+        return predict
+
+    return replace(rfrboost(), predictor=predictor)
 
 
 def rfrboost_onnx() -> Contender:
@@ -211,8 +248,9 @@ def hist() -> Contender:
 
 #: the ending of each contender's files tells their libraries the format
 CONTENDERS: dict[str, tuple[Callable[[], Contender], str]] = {
-    "rfrboost": (rfrboost, ".rfrboost"),
-    "rfrboost, ONNX Runtime": (rfrboost_onnx, ".onnx"),
+    OURS: (rfrboost, ".rfrboost"),
+    f"{OURS}, ONNX Runtime": (rfrboost_onnx, ".onnx"),
+    COMPILED: (rfrboost_compiled, ".rfrboost"),
     "CatBoost": (catboost, ".cbm"),
     "LightGBM": (lightgbm, ".txt"),
     "XGBoost": (xgboost, ".ubj"),
@@ -237,40 +275,86 @@ def repeated(X: np.ndarray, rows: int) -> np.ndarray:
     return np.ascontiguousarray(X[np.arange(rows) % len(X)])
 
 
+def score(predict: Predict, fold: Fold, classes: bool) -> tuple[float, float]:
+    """The RMSE of test rows and 0, or their log loss and accuracy."""
+    answer = predict(np.ascontiguousarray(fold.X_test))
+    if not classes:
+        return float(np.sqrt(np.mean((answer.ravel() - fold.y_test) ** 2))), 0.0
+    # LightGBM and some others give the probability of the second class alone.
+    p = np.column_stack([1 - answer, answer]) if answer.ndim == 1 else answer
+    labels = np.unique(fold.y_train)
+    accuracy = np.mean(labels[np.argmax(p, axis=1)] == fold.y_test)
+    return float(log_loss(fold.y_test, p.astype(float), labels=labels)), float(accuracy)
+
+
+def with_names(model: Any, names: list[str]) -> Any:
+    """Our model as if it had been fitted on a data frame with these columns."""
+    named = copy.copy(model)
+    inputs = replace(model._fitted.inputs, names=np.array(names, dtype=object))
+    named._fitted = replace(model._fitted, inputs=inputs)
+    return named
+
+
+def further_calls(model: Any, fold: Fold, classes: bool) -> Iterator[tuple[str, Predict, Any]]:
+    """Calls that only ours has: names, functions and what they are given."""
+    frame = pd.DataFrame(repeated(fold.X_test, 1)).add_prefix("x")
+    yield FRAME, classes_or_numbers(with_names(model, list(frame)), classes), frame
+    interval = model.predict_set if classes else model.predict_interval
+    yield INTERVAL, interval, repeated(fold.X_test, INTERVAL_BATCH)
+
+
 def measured(
-    table: str, fold: Fold, classes: bool, model: str, batches: tuple[int, ...]
+    table: str,
+    fold: Fold,
+    classes: bool,
+    model: str,
+    batches: tuple[int, ...],
+    fits: dict[Any, tuple[Any, float]],
 ) -> Iterator[Record]:
-    """Fit one contender on one table, and time its file and its predictions."""
+    """Fit one contender on one table, and time its file and its predictions.
+
+    ``fits`` are the table's fitted models with their seconds: contenders of one library share one.
+    """
     make, ending = CONTENDERS[model]
     contender = make()
-    with threadpool_limits(max(THREADS)):
-        began = time.perf_counter()
-        fitted = contender.fit(classes, fold.X_train, fold.y_train)
-        fit_seconds = time.perf_counter() - began
+    library = OURS if model.startswith(OURS) else model
+    if library not in fits:
+        with threadpool_limits(max(THREADS)):
+            began = time.perf_counter()
+            fitted = contender.fit(classes, fold.X_train, fold.y_train)
+            fits[library] = fitted, time.perf_counter() - began
+    fitted, fit_seconds = fits[library]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"model{ending}"
         contender.save(fitted, path)
         size = path.stat().st_size
         load_seconds = best_seconds(lambda: contender.load(fitted, path))
         loaded = contender.load(fitted, path)
+        error, accuracy = score(contender.predictor(loaded, classes, 1), fold, classes)
         for threads in THREADS:
             with threadpool_limits(threads):
                 predict = contender.predictor(loaded, classes, threads)
-                for batch in batches:
-                    X = repeated(fold.X_test, batch)
-                    seconds = best_seconds(lambda X=X, predict=predict: predict(X))  # type: ignore[misc]
+                calls = [(PREDICT, predict, repeated(fold.X_test, batch)) for batch in batches]
+                if model == OURS:
+                    calls += further_calls(loaded, fold, classes)
+                for name, function, X in calls:
+                    seconds = best_seconds(lambda X=X, function=function: function(X))  # type: ignore[misc]
                     yield Record(
                         table=table,
                         rows=len(fold.X_train),
                         columns=fold.X_train.shape[1],
                         model=model,
                         threads=threads,
-                        batch=batch,
-                        microseconds_a_row=1e6 * seconds / batch,
+                        batch=len(X),
+                        microseconds_a_row=1e6 * seconds / len(X),
                         bytes=size,
                         load_milliseconds=1e3 * load_seconds,
                         fit_seconds=fit_seconds,
                         commit=current().commit,
+                        task="classification" if classes else "regression",
+                        call=name,
+                        error=error,
+                        accuracy=accuracy,
                     )
 
 
@@ -317,7 +401,7 @@ def known_records(path: Path, kind: type[Kind]) -> list[Kind]:
     with path.open(newline="", encoding="utf-8") as stream:
         return [
             kind(**{name: types[name](text) for name, text in row.items()})  # type: ignore[operator]
-            for row in csv.DictReader(stream)
+            for row in csv.DictReader(line for line in stream if not line.startswith("#"))
         ]
 
 
@@ -333,23 +417,29 @@ def run(
     for table, read, classes, batches in wanted:
         missing = [model for model in models if (table, model) not in done]
         fold = read() if missing else None
+        fits: dict[Any, tuple[Any, float]] = {}
         for model in missing:
             assert fold is not None
-            new = list(measured(table, fold, classes, model, batches))
+            new = list(measured(table, fold, classes, model, batches, fits))
             add(path, new)
             records += new
-            print(table, model, f"{new[-1].microseconds_a_row:.2f} µs a row", flush=True)
+            last = [record for record in new if record.call == PREDICT][-1]
+            took = f"{last.microseconds_a_row:.2f} µs a row, fit {last.fit_seconds:.1f} s"
+            print(table, model, took, flush=True)
     return records
 
 
-def add(path: Path, records: list[Record]) -> None:
-    """Append records to the file, which begins with their names."""
-    begins = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, [own.name for own in fields(Record)])
-        if begins:
-            writer.writeheader()
-        writer.writerows(asdict(record) for record in records)
+def add(path: Path, records: Sequence[Any]) -> None:
+    """Add records of one data class to the file, which has the names of their fields on top.
+
+    Its last line says what the newest records were made with; every record has its own commit.
+    """
+    known = []
+    if path.exists():
+        known = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
+    rows = pd.DataFrame([asdict(record) for record in records])
+    text = "".join(f"{line}\n" for line in known) + rows.to_csv(index=False, header=not known)
+    write_atomically(path, text + csv_footer([current()]))
 
 
 def main() -> None:
@@ -362,6 +452,8 @@ def main() -> None:
     asked = parser.parse_args()
     ids = None if asked.tables is None else [int(id) for id in asked.tables.split(",")]
     models = list(CONTENDERS) if asked.models is None else asked.models.split(";")
+    if importlib.util.find_spec("numba") is None:
+        models = [model for model in models if model != COMPILED]
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     records = run(jobs(ids, find_data_folder(asked.data)), models, asked.out / "predict.csv")
     (asked.out / "predict.md").write_text(report(records), encoding="utf-8")

@@ -13,14 +13,24 @@ PACKAGE = ROOT / "src" / "rfrboost"
 
 #: a package, or a module of the top folder, may import those before it and itself
 ORDER = [
-    *("_version", "_typing", "_numerics", "_tables", "_model", "_rows", "_paper", "_auto"),
+    *(
+        "_version",
+        "_typing",
+        "_numerics",
+        "_tables",
+        "_kernels",
+        "_model",
+        "_rows",
+        "_paper",
+        "_auto",
+    ),
     *("_blocks", "_estimators", "_compress", "_files", "_export", "_dask"),
     *("__init__", "callbacks", "dask", "torch", "inspection", "cli", "__main__"),
 ]
 #: neighbours in that order that must not know each other
 STRANGERS = {("_model", "_tables"), ("_export", "_files"), ("cli", "inspection"), ("torch", "dask")}
 #: below estimators there are arrays; tables and labels are seen in these packages only
-ARRAYS_ONLY = ("_numerics", "_model", "_rows", "_paper", "_auto")
+ARRAYS_ONLY = ("_numerics", "_kernels", "_model", "_rows", "_paper", "_auto")
 MOST_MODULES = {"cli": 18}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -108,6 +118,7 @@ def outside(path: Path) -> set[str]:
 def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
     # threadpoolctl is what scikit-learn itself needs.
     optional = {
+        "_kernels": {"numba"},
         "_files": {"safetensors"},
         "_blocks": {"pandas", "pyarrow"},
         # In a notebook only, where it is there.
@@ -127,7 +138,7 @@ def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
 
 
 def test_what_is_optional_is_not_imported_before_it_is_needed():
-    optional = {"safetensors", "onnx", "torch", "dask"}
+    optional = {"safetensors", "numba", "onnx", "torch", "dask"}
     code = f"import sys, rfrboost; sys.exit(bool({optional} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True)
 

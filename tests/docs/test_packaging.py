@@ -18,7 +18,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 #: extras of people who work on the library, whose tools are the newest
 WITHOUT_FLOORS = {"docs", "lint", "release"}
 #: the extras whose floors the page for users names
-USERS = ("files", "plot", "onnx", "parquet", "cli", "dask", "torch")
+USERS = ("files", "fast", "plot", "onnx", "parquet", "cli", "dask", "torch")
 
 
 def text_of(name: str) -> str:

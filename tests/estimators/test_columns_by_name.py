@@ -1,7 +1,5 @@
 """Columns are found by name, in any order and among others, by everything that takes X."""
 
-import os
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -301,7 +299,6 @@ def test_figures_are_those_of_the_columns_in_order():
 
 
 def test_shap():
-    os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
     pytest.importorskip("shap")
     X, y = mixed()
     model = RFRBoostRegressor(**FAST).fit(X, y)

@@ -1,6 +1,5 @@
 """What other packages bring for any model, scikit-learn and shap, on arrays and frames."""
 
-import os
 import warnings
 
 import numpy as np
@@ -85,8 +84,6 @@ def test_permutation_importance_finds_what_counts(on_frame, on_array):
 
 @pytest.fixture(scope="module")
 def shap():
-    # Compiling shap's few inner loops would take longer than running them.
-    os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return pytest.importorskip("shap")

@@ -18,6 +18,7 @@ Shapes: m members, T trees for each of them, d outputs; rows are (x, 1), of shap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -130,6 +131,30 @@ class Forest:
                 sums[:, trees.start // self.roots.shape[1]] += values.sum(axis=1, dtype=float)
             out[some] = sums.reshape(len(x), -1)
 
+    def add_compiled(self, trees: ModuleType, rows: Array, total: Array) -> None:
+        """Add to ``total`` (n, d) the leaf values of all trees; for forests of one member only."""
+        x = in_single(rows[:, :-1])
+        n, D = x.shape
+        if n >= max(MASKED_ROWS, MASKED_ROWS_A_COLUMN * D) and self.masks is not None:
+            above = self.masks.above(x)
+            for group in self.masked_values:
+                trees.add_masked(above, *group, total)
+        else:
+            trees.add_followed(x, *self.walk, total)
+
+    @cached_property
+    def walk(self) -> tuple[Any, ...]:
+        """Columns, thresholds, children (2·Q,), roots and values, as compiled sums take them."""
+        arrays = self.columns, self.thresholds, self.children.ravel(), self.roots.ravel()
+        return *map(np.array, arrays), np.array(self.values)
+
+    @cached_property
+    def masked_values(self) -> list[tuple[Any, ...]]:
+        """The tables of all groups of trees with masks, as compiled sums take them."""
+        assert self.masks is not None
+        number = {j: i for i, j in enumerate(self.masks.thresholds)}
+        return [group.flat(number, self.values) for group in self.masks.groups]
+
     def leaf_numbers(self, x: Array) -> Indices:
         """The index among all leaves of the leaf that each row of x (n, D) is in, for every tree.
 
@@ -201,6 +226,11 @@ class LeafMasks:
     thresholds: dict[int, Array]
     groups: list["MaskedTrees"]
 
+    def above(self, x: Array) -> Indices:
+        """How many thresholds of each column (columns, n) each row of x (n, D) is above."""
+        counts = [np.searchsorted(t, x[:, j]) for j, t in self.thresholds.items()]
+        return np.array(counts, np.intp).reshape(len(counts), len(x))
+
     def leaves(self, x: Array) -> Iterator[tuple[slice, Indices]]:
         """Pairs of a slice of trees, and the leaves (n, trees) of the rows x (n, D) in them."""
         above = {j: np.searchsorted(t, x[:, j]) for j, t in self.thresholds.items()}
@@ -241,6 +271,27 @@ class MaskedTrees:
         lowest = (some.astype(np.float64).view(np.int64) >> 52) - 1023
         lowest += np.arange(count) * MASK_BITS
         return self.leaf_at.take(lowest)
+
+    def flat(self, number: dict[int, int], values: Array) -> tuple[Any, ...]:
+        """The tables as arrays: see :func:`rfrboost._kernels.trees.add_masked`.
+
+        ``number`` is the place of each column among the forest's, ``values`` are (leaves, d).
+        """
+        count = self.trees.stop - self.trees.start
+        places = [place for place, _ in self.tables.values()]
+        masks = [table for _, table in self.tables.values()]
+        starts = np.cumsum([0, *map(len, places)])[:-1]
+        firsts = np.cumsum([0, *map(len, masks)])[:-1]
+        columns = np.array([number[j] for j in self.tables], np.intp)
+        own = values[self.leaf_at].reshape(count, MASK_BITS, -1).transpose(2, 0, 1)
+        return (
+            columns,
+            starts.astype(np.intp),
+            np.concatenate([*places, np.empty(0, np.uint16)]),
+            firsts.astype(np.intp),
+            np.concatenate([*masks, np.empty((0, count), np.uint64)]),
+            np.ascontiguousarray(own),
+        )
 
 
 def leaf_masks(forest: Forest) -> LeafMasks | None:

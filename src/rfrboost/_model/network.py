@@ -327,6 +327,9 @@ class Network:
             total[~near] = last(self.last(x[~near], (DOUBLE,) * len(self.layers)))
             return total
 
+        if len(X) == 1 and form is not None and form.compiled:
+            # Nothing of it is done by BLAS, whose threads need not be limited then.
+            return batch(slice(0, 1))
         return np.vstack(side_by_side(batch, row_slices(len(X))))
 
     def staged_raw(self, X: Array) -> list[Array]:

@@ -17,6 +17,10 @@ so that their squares add up. Features with the smallest errors are computed in 
 many as keep the root of that sum below ``LARGEST_NOISE`` (:func:`in_single`), the others in double
 precision.
 
+*Compiled.* If the user asks for it, the sums over tanh neurons, bumps and trees are compiled
+(:mod:`rfrboost._kernels`); other activations, and everything else, are products of
+matrices. Both agree within twice the noise above.
+
 All sums over features are in double precision, so that it hardly matters how BLAS orders them. The
 number of threads changes no bit of a prediction; the other rows of a batch change it by rounding
 only.
@@ -29,11 +33,15 @@ none, because those of all layers are joined (:func:`dense_blocks`).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from rfrboost._kernels.available import ASKED, Kernels, kernels
+from rfrboost._kernels.layout import tiled
 from rfrboost._model.bumps import FARTHEST, ROUNDING, Bumps
 from rfrboost._model.features import ACTIVATIONS, DenseFeatures, FeatureMap
 from rfrboost._model.forest import Forest, led
@@ -55,6 +63,10 @@ BUMP_ENTRIES = 2**17
 class Block(Protocol):
     """Some features of a network, and the coefficients that lead from them to the prediction."""
 
+    @property
+    def compilable(self) -> bool:
+        """Whether ``add`` is compiled if numba is there, and calls no BLAS then."""
+
     def add(self, x: Array, total: Array) -> None:
         """Add the features' share of the raw predictions (n, d) of rows x (n, D + 1)."""
 
@@ -66,11 +78,24 @@ class Collapsed:
     linear: Array
     blocks: tuple[Block, ...]
 
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether all blocks are compiled, so that a prediction of one row needs no BLAS."""
+        return compiled_kernels() is not None and all(block.compilable for block in self.blocks)
+
     def __call__(self, x: Array) -> Array:
-        total = times(x, self.linear)
+        if self.compiled and len(x) == 1:
+            total: Array = np.einsum("ij,jk->ik", x, self.linear)
+        else:
+            total = np.ascontiguousarray(times(x, self.linear))
         for block in self.blocks:
             block.add(x, total)
         return total
+
+
+def compiled_kernels() -> Kernels | None:
+    """The compiled functions, if the user asks for them and they are there."""
+    return kernels() if ASKED else None
 
 
 def times(A: Array, B: Array) -> Array:
@@ -108,7 +133,25 @@ class Neurons:
     activation: str
     leads: Array
 
+    @property
+    def compilable(self) -> bool:
+        return self.activation == "tanh"
+
+    @cached_property
+    def tiles(self) -> tuple[Array, Array]:
+        """Weights (D + 1, p) and leads (d, p) as compiled sums take them."""
+        return tiled(self.weights.T), tiled(self.leads.T)
+
     def add(self, x: Array, total: Array) -> None:
+        compiled = compiled_kernels() if self.compilable else None
+        if compiled is None:
+            self._add_products(x, total)
+        elif self.weights.dtype == np.float32:
+            compiled.sums.add_single_neurons(x.astype(np.float32), *self.tiles, total)
+        else:
+            compiled.sums.add_double_neurons(x, *self.tiles, total)
+
+    def _add_products(self, x: Array, total: Array) -> None:
         sigma = ACTIVATIONS[self.activation].apply
         rows = x.astype(self.weights.dtype, copy=False)
         for i in range(0, len(rows), BLOCK_ROWS):
@@ -172,6 +215,9 @@ class Lengths(Protocol):
     def between(self, places: tuple[Array, ...]) -> Array:
         """The distances (n, centres), or their squares, of rows with these coordinates."""
 
+    def add_compiled(self, sums: ModuleType, X: Array, leads: Array, total: Array) -> None:
+        """total += exp(−distances)·leadsᵀ for rows X (n, D) and leads (d, centres)."""
+
 
 @dataclass(frozen=True)
 class EuclideanLengths:
@@ -199,6 +245,16 @@ class EuclideanLengths:
 
     def between(self, places: tuple[Array, ...]) -> Array:
         return squares(places[0], self.centres)
+
+    @cached_property
+    def tiles(self) -> tuple[Array, Array]:
+        """The metric with two axes, and the centres as columns."""
+        return np.array(np.atleast_2d(self.metric)), tiled(self.centres.T)
+
+    def add_compiled(self, sums: ModuleType, X: Array, leads: Array, total: Array) -> None:
+        M, C = self.tiles
+        rounding = float(ROUNDING)
+        sums.add_euclidean(X, M, self.unit, FARTHEST, self.reach, rounding, C, leads, total)
 
 
 @dataclass(frozen=True)
@@ -248,6 +304,15 @@ class AbsoluteLengths:
             lengths += inner_products(places[1], self.centres_two)
         return lengths
 
+    @cached_property
+    def tiles(self) -> tuple[Array, Array]:
+        """The centres as columns: their columns with two values, and the others."""
+        return tiled(self.centres_two.T), tiled(self.centres.T)
+
+    def add_compiled(self, sums: ModuleType, X: Array, leads: Array, total: Array) -> None:
+        columns = self.two, self.roots, self.others, self.scales
+        sums.add_absolute(X, *columns, FARTHEST, self.reach, *self.tiles, leads, total)
+
 
 @dataclass(frozen=True)
 class BumpSums:
@@ -257,8 +322,22 @@ class BumpSums:
     """
 
     parts: tuple[tuple[Lengths, Array], ...]
+    compilable: ClassVar[bool] = True
+
+    @cached_property
+    def tiles(self) -> tuple[Array, ...]:
+        """The leads (d, m) of each part."""
+        return tuple(tiled(leads.T) for _, leads in self.parts)
 
     def add(self, x: Array, total: Array) -> None:
+        compiled = compiled_kernels()
+        if compiled is None:
+            self._add_products(x, total)
+            return
+        for (lengths, _), leads in zip(self.parts, self.tiles, strict=True):
+            lengths.add_compiled(compiled.sums, x[:, :-1], leads, total)
+
+    def _add_products(self, x: Array, total: Array) -> None:
         m = len(self.parts[0][1])
         rows = max(BUMP_ENTRIES // m, 1)
         for lengths, leads in self.parts:
@@ -336,6 +415,7 @@ class LeafSums:
     splits: Splits
     leaves: tuple[BumpSums, ...]
     constants: Array
+    compilable: ClassVar[bool] = True
 
     def add(self, x: Array, total: Array) -> None:
         where = self.splits(x[:, :-1])
@@ -362,6 +442,7 @@ class AnySums:
 
     features: FeatureMap
     leads: Array
+    compilable: ClassVar[bool] = False
 
     def add(self, x: Array, total: Array) -> None:
         F = np.empty((len(x), self.features.width), order="F")
@@ -377,11 +458,16 @@ class TreeSums:
     """
 
     trees: Forest
+    compilable: ClassVar[bool] = True
 
     def add(self, x: Array, total: Array) -> None:
-        sums = np.empty(total.shape)
-        self.trees(x, sums)
-        total += sums
+        compiled = compiled_kernels()
+        if compiled is None:
+            sums = np.empty(total.shape)
+            self.trees(x, sums)
+            total += sums
+        else:
+            self.trees.add_compiled(compiled.trees, x, total)
 
 
 def tree_block(trees: Forest, leads: Array) -> TreeSums:

@@ -300,7 +300,7 @@ class InMemory:
             rows = slice(first, first + rows_each)
             chunk = Chunk(first, len(y[rows]), cache, sizes, parts)
             chunk.x = X[rows]
-            chunk.y = y[rows]
+            chunk.y = np.asfortranarray(y[rows])
             chunk.w = None if w is None else w[rows]
             self.chunks.append(chunk)
         self.facts: Facts = self.total(facts_of)

@@ -1,0 +1,1 @@
+"""Compiled sums over neurons, bumps and trees, if numba is installed."""

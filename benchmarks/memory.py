@@ -1,23 +1,14 @@
 """Peak memory of a large fit and of its prediction, beyond the data, in a new process."""
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 
+from experiments.runs.peak_memory import megabytes
+
 ROWS = 500_000
 COLUMNS = 50
-
-
-def megabytes(field: str) -> float:
-    """A field of /proc/self/status in MB: VmRSS, the resident size, or VmHWM, its peak so far.
-
-    getrusage is not used, because its peak in a child process includes the size of the parent.
-    """
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) / 1024
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Two synthetic problems: concentric rings (classification) and Friedman's function (regression).
+"""Synthetic problems: concentric rings (classification), Friedman's function and a mixed table.
 
 The rings are the paper's point cloud separation task. Friedman's first function with bounded
 noise has a known Bayes risk; with bounded labels the squared error is Lipschitz and smooth where
@@ -6,6 +6,7 @@ it is used, as the paper's regret bound assumes.
 """
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from experiments.data.protocols import Fold
@@ -22,6 +23,44 @@ NOISE_STD = 0.5
 BAYES_RISK = NOISE_STD**2
 # Mean and approximate standard deviation of Friedman's function, so that labels have size 1.
 CENTRE, SPREAD = 14.4, 5.0
+
+
+N_MIXED = 20
+# Rows of the mixed table that are made at a time, each block by a generator of its own.
+MIXED_BLOCK = 1_000_000
+MIXED_NOISE = 0.5
+
+
+def mixed_function(X: NDArray) -> NDArray:
+    """A target with smooth waves, products, thresholds and a small board of rectangles, E[y | x].
+
+    Ten of the 20 columns matter. Neither trees nor smooth features fit all of it easily.
+    """
+    waves = np.sin(2 * X[:, 0]) + np.cos(X[:, 1] + X[:, 2])
+    products = 0.5 * X[:, 3] * X[:, 4] + 0.3 * X[:, 0] * X[:, 5]
+    thresholds = (X[:, 6] > 0.3) - 0.8 * ((X[:, 7] > 0) & (X[:, 3] < 0.5))
+    board = 0.7 * ((np.floor(2 * X[:, 8]) + np.floor(2 * X[:, 9])) % 2)
+    return waves + products + thresholds + board
+
+
+def mixed_block(number: int, n_rows: int, seed: int) -> pd.DataFrame:
+    """Rows of the mixed table in single precision: normal columns x0 to x19 and ``target``."""
+    rng = np.random.default_rng([seed, number])
+    X = rng.standard_normal((n_rows, N_MIXED), dtype=np.float32)
+    # Neighbouring columns are correlated, so that columns that do not matter carry information.
+    X[:, 1:] = 0.9 * X[:, 1:] + 0.435 * X[:, :-1]
+    noise = MIXED_NOISE * rng.standard_normal(n_rows, dtype=np.float32)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(N_MIXED)])
+    return frame.assign(target=(mixed_function(X) + noise).astype(np.float32))
+
+
+def mixed_table(n_rows: int, seed: int) -> pd.DataFrame:
+    """The first ``n_rows`` rows of the mixed table."""
+    blocks = [
+        mixed_block(number, min(MIXED_BLOCK, n_rows - begin), seed)
+        for number, begin in enumerate(range(0, n_rows, MIXED_BLOCK))
+    ]
+    return pd.concat(blocks, ignore_index=True)
 
 
 def concentric_rings(seed: int) -> tuple[NDArray, NDArray]:

@@ -220,7 +220,6 @@ def draw_panels(
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
         figure.supylabel(axis_label)
-        figure.supxlabel("training rows")
         save(figure, out, name, made_with)
 
 
@@ -242,6 +241,8 @@ def draw_lines(axes: "Axes", rows: pd.DataFrame) -> None:
         )
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_xlabel("training rows")
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(True)
     low, high = rows["value"].min(), rows["value"].max()
     if high < 10 * low:

@@ -73,7 +73,7 @@ def page(rows: pd.DataFrame, n_rows: int, n_test: int) -> str:
             "predict, s": rows["predict_seconds"].map("{:.1f}".format),
             "memory, MB": rows["megabytes"].map("{:.0f}".format),
             "same as arrays": [
-                "" if np.isnan(d) else f"{d:.0e}"
+                "–" if np.isnan(d) else f"{d:.0e}"
                 for d in rows.get("difference", np.nan * rows["megabytes"])
             ],
         }

@@ -7,6 +7,7 @@ Needs Dask (``pip install 'rfrboost[dask]'``).
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, Self
 
 from sklearn.base import _fit_context
@@ -28,6 +29,7 @@ from rfrboost._estimators.fitted import Fitted
 from rfrboost._estimators.problem import Request
 from rfrboost._estimators.regressor import RFRBoostRegressor
 from rfrboost._estimators.routes import Outside, fit_outside_memory
+from rfrboost._numerics.threads import threads
 from rfrboost._rows.spill import Spill
 from rfrboost._tables.encoder import Encoder
 
@@ -146,10 +148,13 @@ class DaskModel(NetworkEstimator):
         self
         """
         check_collections(self, X, y, sample_weight)
-        request = self._request()
         client = self.client
-        with answering(client), request.progress or nullcontext():
-            self._fitted = fit_partitions(request, Cluster(client), X, y, sample_weight)
+        cluster = Cluster(client)
+        request = replace(self._request(), workers=cluster.workers)
+        n_jobs = request.parameters.n_jobs
+        here = nullcontext() if n_jobs is None else threads(n_jobs)
+        with answering(client), here, request.progress or nullcontext():
+            self._fitted = fit_partitions(request, cluster, X, y, sample_weight)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from fake_clock import Clock, install
 from numpy.random import default_rng
-from small_bags import ALONE, RUN, SHARED
+from small_bags import ALONE, RUN, SHARED, with_own_fits
 
 from rfrboost._auto import kernel
-from rfrboost._auto.bags import bag
+from rfrboost._auto.bags import Splits, bag, bag_apart, bag_split
 from rfrboost._auto.kernel import (
     SMALLEST_PENALTY,
     DualRidge,
@@ -119,6 +119,57 @@ def test_with_every_row_a_centre_primal_and_dual_agree(weighted):
 
 
 @pytest.mark.parametrize("ridge", [DualRidge, PrimalRidge])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_members_that_share_a_kernel_have_the_mean_of_a_fit_to_all_rows(ridge, weighted):
+    few = {"most_centres": 20, "drawn_centres": 15} if ridge is PrimalRidge else {}
+    bags = table(weighted=weighted, sizes=replace(SHARED, **few))
+    fit = fit_kernel(bags, (np.eye(D),), default_rng(3), RUN)
+    layer = fit.layers[0]
+    k, d = len(bags.members), bags.y.shape[1]
+    K = layer.features.between(bags.x[:, :-1], layer.features.centres)
+    predicted = (K.astype(float) @ layer.C + layer.c).reshape(len(K), k, d)
+    problem = ridge(bags, bags.groups[0], layer.features, map)
+    # The penalty that was chosen is the one whose fits differ as the members do.
+    penalties = penalties_of(problem)
+    differences = predicted - predicted.mean(axis=1, keepdims=True)
+    errors = []
+    for penalty in penalties:
+        own = np.stack([K @ f.C + f.c for f in (problem.fit(i, penalty) for i in range(k))], axis=1)
+        errors.append(np.abs(own - own.mean(axis=1, keepdims=True) - differences).max())
+    chosen = penalties[int(np.argmin(errors))]
+    assert min(errors) < 1e-4
+    everyone = replace(bags, fitted=(tuple(range(len(bags.folds))),) * k)
+    C, c = by_hand(everyone, layer.features, 0, chosen)
+    np.testing.assert_allclose(predicted.mean(axis=1), K @ C + c, atol=2e-3)
+    # Out-of-fold predictions are those of the members alone.
+    held_out = np.vstack([problem.fit(i, chosen).held_out for i in range(k)])
+    np.testing.assert_allclose(fit.out_of_fold, held_out, atol=1e-6)
+
+
+def penalties_of(problem):
+    """All penalties that a fit may choose: powers of ten for each row of a sample."""
+    rows = len(problem.bags.split(0)[0])
+    return [rows * 10.0**k for k in range(-9, 1)]
+
+
+def test_members_are_not_moved_where_some_rows_are_fitted_by_none_or_draws_are_their_own():
+    rng = default_rng(0)
+    x, y = centered(rng.standard_normal((60, D)), np.zeros(D)), rng.standard_normal((60, 1))
+    assert bag(x.copy(), y, None, 3, False, default_rng(1), SHARED).together
+    assert not bag(x.copy(), y, None, 1, False, default_rng(1), SHARED).together
+    assert not bag(x.copy(), y, None, 3, False, default_rng(1), ALONE).together
+    assert not bag_apart(x.copy(), y, None, (x[:9], y[:9]), default_rng(1), SHARED).together
+    by_time = np.arange(60) < np.array([[20], [40]])
+    later = Splits(by_time, ~by_time & (np.arange(60) < np.array([[40], [60]])))
+    assert not bag_split(x.copy(), y, None, later, default_rng(1), SHARED).together
+    by_group = Splits(by_time[:1], ~by_time[:1])
+    both = Splits(
+        np.vstack([by_group.fitted, by_group.held]), np.vstack([by_group.held, by_group.fitted])
+    )
+    assert bag_split(x.copy(), y, None, both, default_rng(1), SHARED).together
+
+
+@pytest.mark.parametrize("ridge", [DualRidge, PrimalRidge])
 @pytest.mark.parametrize("draws", DRAWS)
 def test_a_members_fit_does_not_depend_on_labels_it_holds_out(ridge, draws):
     bags, changed = (table(sizes=DRAWS[draws]) for _ in range(2))
@@ -200,7 +251,7 @@ def test_without_noise_the_penalty_falls_only_as_far_as_single_precision_reaches
 @pytest.mark.parametrize("most", [10, 1000])
 def test_a_fit_predicts_out_of_fold_what_its_layers_do(draws, most):
     sizes = replace(DRAWS[draws], most_centres=most, drawn_centres=25)
-    bags = table(outputs=2, sizes=sizes)
+    bags = with_own_fits(table(outputs=2, sizes=sizes))
     metrics = (np.eye(D),) * len(bags.groups)
     fit = fit_kernel(bags, metrics, default_rng(0), RUN)
     raw = np.zeros((len(bags.y), len(bags.members), 2))

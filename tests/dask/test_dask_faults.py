@@ -24,6 +24,8 @@ from dask_workers import frame_on_dask, named, on_dask, two_workers
 from small_sizes import with_sizes
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
+from rfrboost._auto.local_kernels import LeafRows
+from rfrboost._model.leaves import LocalSums
 from rfrboost._model.samplers import SWIM
 from rfrboost._numerics.sizes import Sizes
 from rfrboost._tables.encoder import Encoder
@@ -122,6 +124,39 @@ def test_a_worker_killed_while_encoded_rows_are_streamed_changes_nothing(client)
         model.fit(*on_dask(X, y, w, [30] * 9))
     assert killed[0] not in client.run(os.getpid).values()
     np.testing.assert_allclose(model.to_local().predict(X), expected, rtol=0, atol=1e-9)
+
+
+def test_a_worker_killed_while_leaves_are_fitted_changes_nothing(client):
+    X, y, w = regression_rows()
+    sizes = Sizes(shared_draw_rows=0, most_centres=40, drawn_centres=30, leaf_held_out_rows=2)
+    settings = {"n_bags": 2, "features": ("swim", "bumps"), "random_state": 0}
+    local = with_sizes(RFRBoostRegressor(**settings), sizes).fit(X, y, w)
+    leaves = [layer.features.from_x for layer in local.network_.layers if is_local(layer)]
+    assert len(leaves[0].leaves) > 4, "more leaves than are under way at a time"
+    sent = []
+    killed = []
+
+    class Killing(LeafRows):
+        """The rows of a leaf on their way to a worker; with the third, one of these is killed."""
+
+        def __reduce__(self):
+            sent.append(len(self.bags.y))
+            if len(sent) == 3:
+                killed.append(kill_one(client))
+            return LeafRows, (self.bags, self.L, self.rng, self.seconds)
+
+    model = with_sizes(DaskRFRBoostRegressor(**settings), sizes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rfrboost._auto.local_kernels.LeafRows", Killing)
+        model.fit(*on_dask(X, y, w, [30] * 9))
+    assert killed[0] not in client.run(os.getpid).values()
+    assert len(sent) >= len(leaves[0].leaves), "every leaf was sent to a worker"
+    np.testing.assert_allclose(model.to_local().predict(X), local.predict(X), rtol=0, atol=1e-9)
+
+
+def is_local(layer):
+    """Whether a layer of the network is made of leaves."""
+    return isinstance(layer.features.from_x, LocalSums)
 
 
 def test_a_worker_killed_during_predict_changes_nothing(client):

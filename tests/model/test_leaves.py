@@ -1,6 +1,7 @@
 """Bumps leaf by leaf: the tree halves, rows find their leaf, and held-out rows stay held out."""
 
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -9,14 +10,15 @@ from fake_clock import Clock, install
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
-from small_bags import RUN, feature_values, table
+from small_bags import RUN, feature_values, table, with_own_fits
 from small_sizes import with_sizes
 
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor, load
 from rfrboost._auto import local_kernels
 from rfrboost._auto.bags import bag_apart
-from rfrboost._auto.kernel import DualRidge
-from rfrboost._auto.local_kernels import fit_local_kernels
+from rfrboost._auto.kernel import DualRidge, fit_kernel
+from rfrboost._auto.local_kernels import TRIALS, fit_local_kernels
+from rfrboost._auto.members import threads_as_workers
 from rfrboost._model.bumps import Bumps
 from rfrboost._model.leaves import LocalSums, Splits, grow, middle, principal
 from rfrboost._model.network import centered
@@ -118,7 +120,7 @@ def test_the_middle_is_in_the_gap_nearest_to_half_of_the_rows(values):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_held_out_predictions_are_those_of_the_members_that_held_them_out(weighted):
-    bags = leafy(outputs=2, weighted=weighted)
+    bags = with_own_fits(leafy(outputs=2, weighted=weighted))
     fit = fit_leaves(bags)
     sums = features_of(fit)
     assert len(sums.leaves) == 4
@@ -143,24 +145,40 @@ def test_no_bit_depends_on_the_number_of_threads():
     bags = leafy()
     alone = fit_leaves(bags)
     with team(most=2) as threads:
-        shared = fit_leaves(bags, replace(RUN, team=threads, within_group=threads))
+        shared = fit_leaves(
+            bags, replace(RUN, team=threads, workers=partial(threads_as_workers, threads))
+        )
     np.testing.assert_array_equal(alone.out_of_fold, shared.out_of_fold)
 
 
+def counted_fits(monkeypatch):
+    """A list that gets an entry for every kernel machine that is fitted, trials included."""
+    fitted = []
+
+    def fit(*given):
+        fitted.append(given)
+        return fit_kernel(*given)
+
+    monkeypatch.setattr(local_kernels, "fit_kernel", fit)
+    return fitted
+
+
 def test_without_time_for_every_leaf_there_are_none(monkeypatch):
-    # Two readings of the clock measure a trial; the deadline passes after the first two leaves.
-    readings = iter([0.0, 0.0, 0.0, 0.0, np.inf, np.inf])
-    monkeypatch.setattr(local_kernels, "perf_counter", readings.__next__)
+    fitted = counted_fits(monkeypatch)
+    enough = TRIALS + 2
+    clock = lambda: 0.0 if len(fitted) < enough else np.inf  # noqa: E731
+    monkeypatch.setattr(local_kernels, "perf_counter", clock)
     assert fit_leaves(leafy(), replace(RUN, deadline=1e9)) is None
-    assert next(readings, None) is None
+    assert len(fitted) == enough, "no leaf is fitted after the deadline"
 
 
 @pytest.mark.parametrize(("left", "leaves"), [(1000, 4), (50, 8)])
 def test_leaves_are_smaller_where_time_is_short(monkeypatch, left, leaves):
     # A trial leaf, of 15 rows, takes a second; one of 60 then sixteen.
     now = perf_counter()
-    readings = iter([now, now + 4.0])
-    monkeypatch.setattr(local_kernels, "perf_counter", lambda: next(readings, now + 4.0))
+    fitted = counted_fits(monkeypatch)
+    clock = lambda: now + min(len(fitted), TRIALS)  # noqa: E731
+    monkeypatch.setattr(local_kernels, "perf_counter", clock)
     bags = leafy()
     fit = fit_leaves(bags, replace(RUN, deadline=now + 4.0 + left))
     assert features_of(fit).splits.n_leaves == leaves

@@ -1,10 +1,13 @@
 """Bags of a small table, random features of its rows, and ridge regression by brute force."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 from numpy.random import default_rng
 
 from rfrboost._auto.bags import bag
-from rfrboost._auto.members import Run
+from rfrboost._auto.members import Run, threads_as_workers
 from rfrboost._model.network import centered
 from rfrboost._model.samplers import SWIM
 from rfrboost._numerics.sizes import SIZES, Sizes
@@ -14,7 +17,7 @@ SHARED = Sizes(shared_draw_rows=0)
 ALONE = Sizes(shared_draw_rows=10**9)
 
 #: a fit on one thread, without a time limit, that nobody watches
-RUN = Run(map, map, map, np.inf, None)
+RUN = Run(map, map, map, partial(threads_as_workers, map), np.inf, None)
 
 
 class Seen:
@@ -39,6 +42,11 @@ def table(n=120, n_bags=3, weighted=False, outputs=1, seed=0, sizes=SIZES):
     y = np.column_stack([np.sin(2 * X[:, 0] + k) + X[:, 1] for k in range(outputs)])
     w = rng.uniform(0.2, 3.0, n) if weighted else None
     return bag(centered(X, np.zeros(3)), y, w, n_bags, False, default_rng(1), sizes)
+
+
+def with_own_fits(bags):
+    """Bags as under splits by time, where kernel members are not moved to a fit to all rows."""
+    return replace(bags, kept=bags.members[1:])
 
 
 def features_for(bags, p=6):

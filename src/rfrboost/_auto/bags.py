@@ -94,6 +94,14 @@ class Bags:
     origin: Indices
     sizes: Sizes
 
+    @property
+    def together(self) -> bool:
+        """Whether the members share their draws, predict new rows together, and every row is one
+        that some of them are fitted on: then a fit to all rows may stand for their mean."""
+        every_row = union(self.fitted, self.members) == tuple(range(len(self.folds)))
+        alike = len(self.groups) == 1 and self.kept == self.members
+        return alike and every_row and len(self.members) > 1
+
     def batches(self) -> Iterator[tuple[int, slice]]:
         """All rows in batches, each with the number of its fold; no batch crosses two folds."""
         for k, fold in enumerate(self.folds):

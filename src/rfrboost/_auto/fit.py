@@ -26,7 +26,15 @@ from rfrboost._auto.conformal import HeldOut
 from rfrboost._auto.kernel import KernelFit, every_row_a_centre, fit_kernel
 from rfrboost._auto.layer import Settings
 from rfrboost._auto.local_kernels import fit_local_kernels
-from rfrboost._auto.members import Boosted, Run, Snapshot, boost_members, fit_linear
+from rfrboost._auto.members import (
+    Boosted,
+    Run,
+    Snapshot,
+    Workers,
+    boost_members,
+    fit_linear,
+    threads_as_workers,
+)
 from rfrboost._auto.trees import TreesFit, fit_trees
 from rfrboost._model.history import LayerRecord, Watch
 from rfrboost._model.losses import Loss
@@ -124,6 +132,7 @@ def fit_auto(
     watch: Watch | None,
     deadline: float = np.inf,
     snapshot: Snapshot | None = None,
+    workers: Workers | None = None,
 ) -> AutoFit:
     """Fit all families of a plan and combine them into one network.
 
@@ -132,7 +141,8 @@ def fit_auto(
     ``validation`` rows (X, y) are given there is one member, which is fitted on all of X and holds
     them out. If ``splits`` are given, they are what each member is fitted on and holds out.
     ``deadline`` is when the fit has to end, a reading of ``time.perf_counter``. Families that
-    ``snapshot`` has are taken from there, others are written to it.
+    ``snapshot`` has are taken from there, others are written to it. Leaves of kernel members are
+    fitted by ``workers``, or else by the threads of this process.
     """
     rng = default_rng(SeedSequence(plan.seed))
     mean = center(x, w)
@@ -150,6 +160,7 @@ def fit_auto(
             team=threads,
             across_groups=threads if several else map,
             within_group=map if several else threads,
+            workers=workers or partial(threads_as_workers, threads),
             deadline=part_of_time(FAMILIES_SHARE, deadline),
             watch=watch,
             score=score_of_bags(plan.score, bags, bags.held_out),

@@ -9,6 +9,11 @@ smaller leaves would have too few held-out rows, a leaf has more rows than that:
 them are centres, whose bumps are features like any others (Nyström, :class:`PrimalRidge`). Mix,
 reach and penalty are chosen on a sample by the error on held-out rows.
 
+New rows are predicted by the mean of the members. A fit to all rows is more accurate than the mean
+of fits to four fifths of them. So where the members share a kernel, their coefficients are moved,
+all alike, until their mean is that of a fit to all rows (:func:`moved`). How far members differ
+from each other stays as it was, and out-of-fold predictions do not see the fit to all rows.
+
 Kernel members minimise squared error, with class indicators as targets in classification. A loss
 for which that is not the best raw prediction up to scale and shift (``Loss.least_squares`` is
 false), such as the pinball loss, has no kernel members. Predictions are (n, d), coefficients C are
@@ -19,6 +24,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import reduce
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -125,31 +131,42 @@ def fit_in_time(bags: Bags, metrics: tuple[Array, ...], rng: Generator, run: Run
     check_clock(run.deadline)
     bumps = [replace(shape, reach=choice.reach, mix=choice.mix) for shape in shapes]
     ridge = DualRidge if every_row_a_centre(bags) else PrimalRidge
-    first = ridge(bags, bags.groups[judging], bumps[judging], run.team, run.deadline)
+    first: Ridge = ridge(bags, bags.groups[judging], bumps[judging], run.team, run.deadline)
     penalty = refined_penalty(bags, bags.judge, first, choice.penalty, run)
 
-    def fit_group(i: int) -> list[MemberFit]:
+    def fit_group(i: int) -> tuple[tuple[Array, Array] | None, list[MemberFit]]:
         group = bags.groups[i]
         own = first
         if i != judging:
             own = ridge(bags, group, bumps[i], run.within_group, run.deadline)
 
-        def fit(member: int) -> MemberFit:
+        def fit(member: int | None) -> Any:
             check_clock(run.deadline)
-            return own.fit(member, penalty)
+            return own.fit_all(penalty) if member is None else own.fit(member, penalty)
 
-        return list(run.within_group(fit, group))
+        # The fit to all rows first, because it takes longest.
+        fits = list(run.within_group(fit, [None, *group] if bags.together else group))
+        return (fits.pop(0) if bags.together else None), fits
 
     layers = []
     raw = np.zeros((len(bags.y), len(bags.members), bags.y.shape[1]))
     by_group = list(run.across_groups(fit_group, range(len(bags.groups))))
-    for group, features, fits in zip(bags.groups, bumps, by_group, strict=True):
-        C = np.hstack([fit.C for fit in fits]).astype(np.float32)
-        c = np.concatenate([fit.c for fit in fits])
-        layers.append(KernelLayer(group, features, C, c))
+    for group, features, (of_all_rows, fits) in zip(bags.groups, bumps, by_group, strict=True):
+        Cs = np.stack([fit.C for fit in fits])
+        cs = np.stack([fit.c for fit in fits])
+        if of_all_rows is not None:
+            C, c = of_all_rows
+            Cs, cs = moved(Cs, C), moved(cs, c)
+        layers.append(KernelLayer(group, features, np.hstack([*Cs]).astype(np.float32), cs.ravel()))
         for k, fit in zip(group, fits, strict=True):
             raw[fit.held, k] = fit.held_out
     return KernelFit(tuple(layers), bags.out_of_fold(raw))
+
+
+def moved(values: Array, mean: Array) -> Array:
+    """The values of all members (members, …), moved by the same amount so that they have a mean."""
+    result: Array = values + (mean - values.mean(axis=0))
+    return result
 
 
 def every_row_a_centre(bags: Bags) -> bool:
@@ -297,6 +314,10 @@ class Ridge(ABC):
     @abstractmethod
     def _fit(self, member: int, penalty: float) -> MemberFit: ...
 
+    @abstractmethod
+    def fit_all(self, penalty: float) -> tuple[Array, Array]:
+        """Coefficients C and intercept c of a fit to all rows of the group."""
+
 
 class DualRidge(Ridge):
     """Every row that the group is fitted on is a centre: (K + s·diag(1/w))a = y."""
@@ -318,14 +339,23 @@ class DualRidge(Ridge):
     def _fit(self, member: int, penalty: float) -> MemberFit:
         bags = self.bags
         train, held = bags.split(member)
+        C, mean = self._solve(train, penalty)
+        every_row = len(self.seen) == len(bags.y)
+        own = self.K[held] if every_row else self.bumps.between(self.X[held], self.X[self.seen])
+        return MemberFit(C, mean, held, product(own, C.astype(np.float32)) + mean)
+
+    def fit_all(self, penalty: float) -> tuple[Array, Array]:
+        return self._solve(self.seen, penalty)
+
+    def _solve(self, train: Indices, penalty: float) -> tuple[Array, Array]:
+        """C, zero for the centres that are not among these rows, and c, their mean target."""
+        bags = self.bags
         mean = np.average(bags.y[train], axis=0, weights=bags.w[train])
         centres = np.searchsorted(self.seen, train)
         a = dual_coefficients(self.K, centres, bags.y[train] - mean, bags.w[self.seen], penalty)
         C = np.zeros((len(self.seen), len(mean)))
         C[centres] = a
-        every_row = len(self.seen) == len(bags.y)
-        own = self.K[held] if every_row else self.bumps.between(self.X[held], self.X[self.seen])
-        return MemberFit(C, mean, held, product(own, C.astype(np.float32)) + mean)
+        return C, mean
 
 
 class PrimalRidge(Ridge):
@@ -372,16 +402,22 @@ class PrimalRidge(Ridge):
         self.sums = [bags.w[rows] @ y1[rows] for rows in sums]
 
     def _fit(self, member: int, penalty: float) -> MemberFit:
-        own = self.parts[member]
+        C, mean = self._solve(self.parts[member], penalty)
+        _, held = self.bags.split(member)
+        return MemberFit(C, mean, held, self._predict(held, C) + mean)
+
+    def fit_all(self, penalty: float) -> tuple[Array, Array]:
+        return self._solve(tuple(range(len(self.sums))), penalty)
+
+    def _solve(self, own: tuple[int, ...], penalty: float) -> tuple[Array, Array]:
+        """C and c of the rows of some of the sums."""
         G, b, total = (
             reduce(np.add, [part[k] for k in own]) for part in (self.ff, self.fr, self.sums)
         )
         mean = total[:-1] / total[-1]
         G = np.asfortranarray(np.tril(G) + penalty * self.M)
         floor = DIAGONAL_FLOOR * float(np.trace(G)) / len(G)
-        C = solve(G, floor, b[:, :-1] - b[:, -1:] * mean)
-        _, held = self.bags.split(member)
-        return MemberFit(C, mean, held, self._predict(held, C) + mean)
+        return solve(G, floor, b[:, :-1] - b[:, -1:] * mean), mean
 
     def _predict(self, rows: Indices, C: Array) -> Array:
         X = self.bags.x[rows, :-1]

@@ -8,6 +8,8 @@ affordable, and this module is not needed.
 """
 
 from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
 from math import ceil, isinf, log2
 from time import perf_counter
 from typing import cast
@@ -17,7 +19,7 @@ from numpy.random import Generator
 
 from rfrboost._auto.bags import Bags
 from rfrboost._auto.kernel import KernelFit, KernelLayer, fit_kernel
-from rfrboost._auto.members import Run
+from rfrboost._auto.members import Run, threads_as_workers
 from rfrboost._model.bumps import Bumps
 from rfrboost._model.leaves import Leaf, LocalSums, Splits, grow
 from rfrboost._numerics.arrays import frozen
@@ -59,28 +61,55 @@ def fit_local_kernels(
         return fit_kernel(bags, metrics, rng, run)
     present = [i for i, rows in enumerate(parts) if len(rows)]
     generators = dict(zip(present, rng.spawn(len(present)), strict=True))
-    held_out = np.zeros(bags.y.shape)
 
-    def fit(i: int) -> KernelFit | None:
-        if perf_counter() >= run.deadline:
-            return None
-        leaf = bags.restricted(parts[i])
-        fitted = fit_kernel(leaf, (L,), generators[i], on_one_thread(run))
-        if fitted is not None:
-            held_out[parts[i][leaf.held_out]] = fitted.out_of_fold
-        return fitted
+    def made(i: int) -> LeafRows:
+        return LeafRows(bags.restricted(parts[i]), L, generators[i], run.deadline - perf_counter())
 
     leaves = {}
-    for i, fitted in zip(present, list(run.team(fit, present)), strict=True):
-        if fitted is None:
+    held_out = np.zeros(bags.y.shape)
+    for i, found in zip(present, run.workers(fit_leaf, made, present), strict=True):
+        if found is None:
             return None
+        fitted, held = found
         layer = fitted.layers[0]
         leaves[i] = Leaf(cast(Bumps, layer.features), frozen(layer.C), frozen(layer.c))
+        held_out[parts[i][held]] = fitted.out_of_fold
     # A leaf that no row fell into is given the kernel machine of the nearest leaf in the tree.
     nearest = [min(present, key=lambda j: abs(j - i)) for i in range(splits.n_leaves)]
     sums = LocalSums(splits, tuple(leaves[i] for i in nearest))
     layer = KernelLayer(bags.members, sums, np.eye(sums.width), np.zeros(sums.width))
     return KernelFit((layer,), held_out[bags.held_out])
+
+
+@dataclass(frozen=True)
+class LeafRows:
+    """All that the fit of a leaf needs, also in another process.
+
+    ``bags`` are the rows of the leaf, ``L`` is the metric, and ``seconds`` are left until the
+    deadline.
+    """
+
+    bags: Bags
+    L: Array
+    rng: Generator
+    seconds: float
+
+
+def fit_leaf(leaf: LeafRows) -> tuple[KernelFit, Indices] | None:
+    """The kernel machine of a leaf, and which of its rows are held out; None without time for it.
+
+    It is fitted on one thread, because leaves are shared out to threads or processes.
+    """
+    if leaf.seconds <= 0:
+        return None
+    fitted = fit_kernel(leaf.bags, (leaf.L,), leaf.rng, on_one_thread(leaf.seconds))
+    return None if fitted is None else (fitted, leaf.bags.held_out)
+
+
+def on_one_thread(seconds: float) -> Run:
+    """The run of one leaf, which ends after so many seconds."""
+    alone = partial(threads_as_workers, map)
+    return Run(map, map, map, alone, perf_counter() + seconds, None)
 
 
 def leaves_of(
@@ -114,10 +143,13 @@ def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int | Non
     m = most // TRIAL_DIVISOR
     # A copy of the generator, so that a limit which is far away changes nothing.
     own = deepcopy(rng)
-    trials = [bags.restricted(np.sort(own.permutation(n)[:m])) for _ in range(TRIALS)]
+    trials = [np.sort(own.permutation(n)[:m]) for _ in range(TRIALS)]
     began = perf_counter()
-    alone = on_one_thread(run)
-    list(run.team(lambda leaf: fit_kernel(leaf, (L,), deepcopy(own), alone), trials))
+
+    def made(rows: Indices) -> LeafRows:
+        return LeafRows(bags.restricted(rows), L, deepcopy(own), run.deadline - perf_counter())
+
+    list(run.workers(fit_leaf, made, trials))
     ended = perf_counter()
     seconds = MARGIN * (ended - began) / TRIALS
 
@@ -127,8 +159,3 @@ def affordable_rows(bags: Bags, L: Array, rng: Generator, run: Run) -> int | Non
 
     sizes = [most // divisor for divisor in DIVISORS]
     return next((rows for rows in sizes if cost(rows) <= run.deadline - ended), None)
-
-
-def on_one_thread(run: Run) -> Run:
-    """The run of one leaf: leaves are shared out to threads, so that none is left for it."""
-    return Run(map, map, map, run.deadline, None)

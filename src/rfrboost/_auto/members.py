@@ -17,7 +17,7 @@ Predictions of all members are arrays (n, members, d). One layer is in
 layers do not use it: see :mod:`rfrboost._paper.boost`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Protocol
@@ -53,8 +53,19 @@ FEWEST_LAYERS = 6
 # is the more careful of the two: see docs/automatic.md.
 BEHIND = 0.5
 
+# ``workers(work, made, items)`` are the results of ``work(made(item))`` for every item, in order.
+# ``made`` is called in this process, ``work`` possibly in another, on another machine.
+Workers = Callable[[Callable[[Any], Any], Callable[[Any], Any], list[Any]], Iterable[Any]]
+
 # How good out-of-fold predictions (rows of ``Bags.held_out``, d) are, the higher the better.
 HeldOutScore = Callable[[Array], float]
+
+
+def threads_as_workers(
+    team: Team, work: Callable[[Any], Any], made: Callable[[Any], Any], items: list[Any]
+) -> Iterable[Any]:
+    """``work(made(item))`` for every item, by the threads of a team."""
+    return team(lambda item: work(made(item)), items)
 
 
 class Snapshot(Protocol):
@@ -73,7 +84,8 @@ class Run:
 
     ``team`` is for work outside groups, ``across_groups`` for one task per group, ``within_group``
     for the tasks of one group. A team must not be used from inside its own tasks: with several
-    groups ``within_group`` is plain ``map``, with one group ``across_groups`` is. ``deadline`` is
+    groups ``within_group`` is plain ``map``, with one group ``across_groups`` is. ``workers`` fit
+    the leaves of kernel members: the threads of ``team``, or those of a cluster. ``deadline`` is
     when all families have to be fitted, a reading of ``time.perf_counter`` in seconds. ``watch``,
     unless it is None, gets the record of the best penalty's layer after each round; no more layers
     are added once it returns false. If ``score`` is None, only the loss counts. ``snapshot``,
@@ -83,6 +95,7 @@ class Run:
     team: Team
     across_groups: Team
     within_group: Team
+    workers: Workers
     deadline: float
     watch: Watch | None
     score: HeldOutScore | None = None

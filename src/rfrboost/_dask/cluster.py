@@ -5,6 +5,7 @@ other tasks and never changed. If a worker is lost, Dask repeats the tasks whose
 and they give the same values.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -18,11 +19,19 @@ from distributed.client import ClosedClientError
 from distributed.comm.core import CommClosedError
 from distributed.protocol import pickle
 
+from rfrboost._numerics.threads import team
 from rfrboost._rows.chunks import FAN_IN, TreeSum
 
 # The most bytes (32 KB) of arguments that are sent with every task. Larger ones are sent once and
 # passed on between workers, so that the client does not send them for every chunk.
 SENT_WITH_TASK = 2**15
+
+# Dask's own warning about large arguments is of no use to who fits a model.
+SILENT = {"distributed.admin.large-graph-warning-threshold": "1 GB"}
+
+# The number of items for each thread of the workers that are under way at a time: one that is
+# worked on, and one that waits, so that no thread waits for the client.
+UNDER_WAY = 2
 
 Futures = list["Future[Any]"]
 
@@ -65,7 +74,7 @@ class Cluster:
         dumps: Callable[[Any], bytes] = pickle.dumps
         if len(dumps(call)) > SENT_WITH_TASK:
             # As the result of a task, so that Dask can pass it on and, if it is lost, repeat it.
-            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GB"}):
+            with dask.config.set(SILENT):
                 shared = self.client.submit(itself, call, key=f"args-{name}")
         n = len(pieces[0])
         keys = [f"{name}-{i}" for i in range(n)]
@@ -80,6 +89,34 @@ class Cluster:
             keys = [f"sum-{level}-{group[0].key}" for group in groups]
             parts = self.client.map(added_up, groups, key=keys)
         return parts[0].result()
+
+    def workers(
+        self, work: Callable[[Any], Any], made: Callable[[Any], Any], items: list[Any]
+    ) -> Iterator[Any]:
+        """``work(made(item))`` for every item, in order: made here, worked on by the workers.
+
+        At most ``UNDER_WAY`` items for each thread of the workers are under way at a time, which
+        bounds the memory of the client and of the scheduler.
+        """
+        client: Any = self.client
+        most = UNDER_WAY * max(sum(client.nthreads().values()), 1)
+        self.n_calls += 1
+        name = f"{work.__name__}-{self.token}-{self.n_calls}"
+        under_way: deque[Future[Any]] = deque()
+        for i, item in enumerate(items):
+            if len(under_way) >= most:
+                yield under_way.popleft().result()
+            with dask.config.set(SILENT):
+                own = client.submit(on_one_thread, work, made(item), key=f"{name}-{i}")
+            under_way.append(own)
+        while under_way:
+            yield under_way.popleft().result()
+
+
+def on_one_thread(work: Callable[[Any], Any], item: Any) -> Any:
+    """On a worker: the work on an item, with one thread of BLAS, as in a fit in memory."""
+    with team(most=1):
+        return work(item)
 
 
 def itself(call: Call) -> Call:

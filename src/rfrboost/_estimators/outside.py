@@ -27,14 +27,13 @@ from rfrboost._estimators.problem import (
     Request,
     check_targets,
     checked_classes,
-    log_loss,
     number_targets,
     problem_of_rows,
     resumed_network,
     scaled_weights,
     target_scale_for,
 )
-from rfrboost._model.losses import fitted_loss, named_loss
+from rfrboost._model.losses import fitted_loss, log_loss, named_loss
 from rfrboost._rows.chunks import Chunk, Chunks, thinned_targets
 from rfrboost._typing import Array
 

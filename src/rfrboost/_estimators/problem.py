@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from rfrboost._auto.bags import Splits
+from rfrboost._auto.members import Workers
 from rfrboost._estimators.fitted import (
     BEYOND,
     DATES_IN_Y,
@@ -52,13 +53,7 @@ from rfrboost._estimators.labels import (
 from rfrboost._estimators.options.progress import Progress
 from rfrboost._estimators.parameters import Parameters
 from rfrboost._model.loss import Loss
-from rfrboost._model.losses import (
-    BinaryLogLoss,
-    LabelsLogLoss,
-    SoftmaxLogLoss,
-    fitted_loss,
-    named_loss,
-)
+from rfrboost._model.losses import LabelsLogLoss, fitted_loss, log_loss, named_loss
 from rfrboost._model.network import Network
 from rfrboost._numerics.arrays import coarse, frozen
 from rfrboost._numerics.sizes import Sizes
@@ -108,6 +103,8 @@ class Request:
     deadline: float
     groups: Any = None
     progress: Progress | None = None
+    #: what the leaves of kernel members are fitted by; None stands for threads of this process
+    workers: Workers | None = None
 
     @property
     def resumes(self) -> Fitted | None:
@@ -402,11 +399,6 @@ def check_targets(y: Array, loss: Loss) -> None:
             f"y holds values as large as {largest:.3g}; this loss works in the units of y and "
             f"overflows beyond {LARGEST_TARGET:g}. Rescale y, or use loss='squared_error'."
         )
-
-
-def log_loss(n_classes: int) -> Loss:
-    """One logit for two classes, softmax for more."""
-    return BinaryLogLoss() if n_classes == 2 else SoftmaxLogLoss()
 
 
 def checked_classes(request: Request, classes: np.ndarray) -> ClassTargets:

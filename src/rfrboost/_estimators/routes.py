@@ -247,6 +247,7 @@ def fit_ensemble(request: Request, problem: Problem) -> Fitted:
         watcher(request, problem, ensemble=True),
         request.deadline,
         snapshot,
+        request.workers,
     )
     # The layers kept under the best penalty of each boosted family; layers tried later are left
     # out.

@@ -441,6 +441,11 @@ def named_loss(loss: str | Loss, quantile: Any) -> Loss:
     return built_in(loss).named(level) if isinstance(loss, str) else loss
 
 
+def log_loss(n_classes: int) -> Loss:
+    """The loss of labels, one for each row: one logit for two classes, softmax for more."""
+    return BinaryLogLoss() if n_classes == 2 else SoftmaxLogLoss()
+
+
 def fitted_loss(
     loss: str | Loss, quantile: Any, rounding: float, scale: Array, y: Array, w: Array | None
 ) -> Loss:

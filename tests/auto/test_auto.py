@@ -1,5 +1,6 @@
 """Automatic fits: the network is its parts put together, and the estimators keep their word."""
 
+from copy import deepcopy
 from dataclasses import replace
 from itertools import pairwise
 from time import process_time
@@ -17,7 +18,7 @@ from threadpoolctl import threadpool_limits
 import rfrboost
 from rfrboost import RFRBoostClassifier, RFRBoostRegressor
 from rfrboost._auto.assemble import assemble, family_weights
-from rfrboost._auto.bags import bag
+from rfrboost._auto.bags import Bags, bag
 from rfrboost._auto.fit import Plan, fit_auto, fit_families
 from rfrboost._model.losses import (
     BinaryLogLoss,
@@ -149,13 +150,16 @@ def add(raw, by_group, x, d):
 
 @pytest.mark.parametrize("sizes", [ALONE, SHARED], ids=["alone", "shared"])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(name, sizes):
+def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(
+    name, sizes, monkeypatch
+):
     X, fresh = (default_rng(seed).standard_normal((n, 4)) for seed, n in ((0, 80), (1, 30)))
     y, plan = targets_for(name, X), plan_for(name, sizes)
     mean = coarse(X.mean(axis=0), np.ptp(X, axis=0))
     rng = default_rng(SeedSequence(plan.seed))
     one_label = name != "three labels"
     bags = bag(centered(X, mean), y, None, plan.n_bags, plan.strata, rng, sizes, one_label)
+    as_it_was = deepcopy(rng)
     families, _ = fit_families(bags, bags, plan, rng, RUN)
     assert families.boosted
     assert (families.kernel is not None) == plan.loss.least_squares
@@ -170,7 +174,11 @@ def test_the_network_is_the_mean_of_members_that_are_their_weighted_families(nam
     near = {"rtol": 1e-4, "atol": 1e-4}
     np.testing.assert_allclose(network.transform(fresh), members.reshape(30, -1), **near)
     np.testing.assert_allclose(network.raw(fresh), members.mean(axis=1), **near)
-    out_of_fold = bags.out_of_fold(members_by_hand(families, v, b, bags.x))
+    # Out-of-fold predictions are those of members before they were moved to a fit of all rows.
+    with monkeypatch.context() as patch:
+        patch.setattr(Bags, "together", False)
+        before, _ = fit_families(bags, bags, plan, as_it_was, RUN)
+    out_of_fold = bags.out_of_fold(members_by_hand(before, v, b, bags.x))
     np.testing.assert_allclose(held_out_raw, out_of_fold, rtol=2e-3, atol=2e-3)
 
     fit = fit_auto(centered(X, np.zeros(X.shape[1])), y, None, None, None, plan, Seen())

@@ -7,7 +7,9 @@ scores of a member are only combined with that member's own predictions.
 
 Predictions of the members are (n, members, d). The coverage is a share of new rows that are drawn
 as the training rows were; it is not that of each single row. It is met approximately: for CV+ a
-coverage of about 2·coverage − 1 is proven.
+coverage of about 2·coverage − 1 is proven, if no member that predicts has seen the rows whose
+scores it is combined with. Kernel members that are moved to a fit of all rows
+(:mod:`rfrboost._auto.kernel`), and weights of families, have seen them.
 """
 
 from dataclasses import dataclass

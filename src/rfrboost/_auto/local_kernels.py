@@ -107,7 +107,7 @@ def fit_leaf(leaf: LeafRows) -> tuple[KernelFit, Indices] | None:
 
 
 def on_one_thread(seconds: float) -> Run:
-    """The run of one leaf, which ends after so many seconds."""
+    """The run of one leaf, which ends after these seconds."""
     alone = partial(threads_as_workers, map)
     return Run(map, map, map, alone, perf_counter() + seconds, None)
 

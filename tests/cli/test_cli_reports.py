@@ -31,8 +31,9 @@ def fit(tmp_path_factory):
 def test_fit_says_how_columns_were_read(fit):
     path, ran = fit
     assert "Columns: 2 numeric, 1 date, 1 categorical, 1 not used." in ran.said
-    assert "price: numbers written as text" in ran.said
-    assert "order: not used, too few rows have the same value" in ran.said
+    assert "  price: numbers, 79.96 to 4795.39, numbers written as text" in ran.said
+    assert "order: categories, 60 levels, not used, too few rows have the same value" in ran.said
+    assert all(f"  {name}: " in ran.said for name in ("price", "day", "order", "town"))
     assert "'order' is not used" in ran.said
     report = {column.name: column for column in load(path).column_report_}
     assert report["price"].high > 1000
@@ -65,6 +66,6 @@ def test_numbers_written_as_text_are_numbers_in_everything_that_is_said(tmp_path
     ran = worked(rfrboost("fit", "-", "--target", "y", "-o", tmp_path / "m", stdin=text_of(rows)))
     assert "categor" not in ran.said
     assert "Columns: 1 numeric." in ran.said
-    assert "price: numbers written as text" in ran.said
+    assert "price: numbers, 0 to 1209.5, numbers written as text" in ran.said
     said = worked(rfrboost("info", tmp_path / "m")).out.decode()
     assert "1 (1 numeric): price" in said

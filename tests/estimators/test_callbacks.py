@@ -204,6 +204,8 @@ def test_a_live_curve_has_a_line_for_each_family(monkeypatch):
 def test_a_live_curve_is_updated_below_a_cell(monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
+    # Before there is a stand-in for IPython, which pyplot looks for.
+    pytest.importorskip("matplotlib.pyplot")
     shown, updates = [], []
 
     def display(figure, display_id):

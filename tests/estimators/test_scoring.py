@@ -125,6 +125,8 @@ def test_what_is_no_score_is_refused():
         RFRBoostRegressor(**FEW, scoring="as good as it gets").fit(X, y)
     with pytest.raises(ValueError, match="must be a finite number"):
         RFRBoostRegressor(**FEW, scoring=lambda estimator, X, y: np.nan).fit(X, y)
+    with pytest.raises(ValueError, match="scoring='roc_auc' cannot score this fit: the model has"):
+        RFRBoostRegressor(**FEW, scoring="roc_auc").fit(X, y)
     with pytest.raises(ValueError, match="scoring='r2' has no effect in a single network"):
         RFRBoostRegressor(2, scoring="r2").fit(X, y)
 

@@ -6,8 +6,9 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import TimeSeriesSplit
 
-from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor
+from rfrboost import RFNNRegressor, RFRBoostClassifier, RFRBoostRegressor, load
 from rfrboost.inspection import report
 
 pytest.importorskip("matplotlib")
@@ -53,7 +54,8 @@ def test_every_section_is_there_and_names_are_text(written):
     assert "A model of rent" in text
     assert "Else<where>" not in text
     assert "town &amp; &lt;b&gt;" in text
-    assert text.count("<svg ") == 5
+    assert text.count("<svg ") == 4
+    assert "their effects add up" in text, "in place of a figure of interactions"
     for name in ("HistGradientBoosting", "ridge regression", "this model", "R²", "MAE"):
         assert name in text
     for name in X.columns[[0, 2, 3]]:
@@ -119,6 +121,60 @@ def test_wrong_rows_are_refused_and_no_file_is_left(written, tmp_path):
     with pytest.raises(ValueError, match="one target"):
         report(model, X, np.column_stack([y, y]), tmp_path / "r.html")
     assert not list(tmp_path.iterdir())
+
+
+def headline(path):
+    """The cross-validated R² that a report begins with."""
+    found = re.search(r"cross-validated R² of (-?\d+\.\d+)", path.read_text(encoding="utf-8"))
+    assert found is not None
+    return float(found.group(1))
+
+
+def test_groups_are_held_out_as_a_whole(tmp_path):
+    """The target is a number of each group, which only rows of the same group know."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(20), 12)
+    X = np.column_stack([rng.normal(size=20)[group], rng.normal(size=240)])
+    y = rng.normal(size=20)[group]
+    model = RFRBoostRegressor(n_bags=2, features=("trees",), random_state=0)
+    model.fit(X, y, groups=group)
+    paths = [tmp_path / "random.html", tmp_path / "groups.html"]
+    report(model, X, y, paths[0], folds=2)
+    report(model, X, y, paths[1], folds=2, groups=group)
+    assert headline(paths[0]) > 0.5 > 0.2 > headline(paths[1])
+    assert "hold out whole groups, of which there are 20." in paths[1].read_text(encoding="utf-8")
+    assert "drawn at random. If rows belong together" in paths[0].read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="240 rows, but there are 5 groups"):
+        report(model, X, y, paths[0], groups=group[:5])
+
+
+def test_later_rows_are_held_out_and_weights_count(tmp_path):
+    X, y = flats(180)
+    model = RFRBoostRegressor(**QUICK).fit(X, y)
+    path = tmp_path / "time.html"
+    report(model, X, y, path, cv=TimeSeriesSplit(2))
+    text = path.read_text(encoding="utf-8")
+    # Of three parts of the rows the first is never held out.
+    assert "Means over folds of 120 rows" in text
+    assert "Folds are those of TimeSeriesSplit." in text
+    w = np.where(np.arange(180) < 60, 0.0, 1.0)
+    y = y.copy()
+    y[:60] = 1e6 * np.random.default_rng(1).normal(size=60)
+    report(model, X, y, path, folds=2, sample_weight=w)
+    assert headline(path) > 0.3
+
+
+def test_a_loaded_model_has_no_score_of_its_fit_and_quantiles_are_refused(written, tmp_path):
+    _, _, model, X, y = written
+    assert "score of the fit itself" in written[0]
+    model.save(tmp_path / "m.rfrboost")
+    path = report(load(tmp_path / "m.rfrboost"), X, y, tmp_path / "r.html", folds=2)
+    text = path.read_text(encoding="utf-8")
+    assert "score of the fit itself" not in text
+    assert "nan" not in re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL)
+    several = RFRBoostRegressor(**QUICK, loss="quantile", quantile=[0.1, 0.9]).fit(X, y)
+    with pytest.raises(ValueError, match="predicts several quantiles"):
+        report(several, X, y, tmp_path / "q.html")
 
 
 def test_cells_are_shown_shortly_and_sorted_by_what_they_are():

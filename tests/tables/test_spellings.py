@@ -22,6 +22,8 @@ NUMBERS = {
     "currencies": (["USD 5", "6 CHF", "1'234.50"], [5, 6, 1234.5]),
     "missing": (["1", "", "NA", "?", "-", None], [1, np.nan, np.nan, np.nan, np.nan, np.nan]),
     "thousands": (["1,234", "12,345,678"], [1234, 12345678]),
+    "decimal comma below one": (["0,250", "1", "2,5"], [0.25, 1, 2.5]),
+    "three decimals": (["0,250", "1,875", "12,125"], [0.25, 1.875, 12.125]),
 }
 
 
@@ -31,6 +33,13 @@ def test_numbers(texts, numbers):
     assert spelling.what == "numbers"
     np.testing.assert_allclose(spelling.numbers(texts), numbers)
     assert advice == ""
+
+
+def test_a_comma_that_may_be_a_decimal_sign_is_warned_of():
+    spelling, advice = recognised(["1,234", "7", "12,500"])
+    assert spelling == Spelling("numbers", ".")
+    assert "'1,234', in which the comma is taken to separate thousands" in advice
+    assert recognised(["1,234", "7.5"])[1] == ""
 
 
 @pytest.mark.parametrize(
@@ -66,6 +75,12 @@ def test_what_is_no_number_stays_text(texts):
         (["31.12.2024 13:05:10"], ["2024-12-31T13:05:10"]),
         (["5 Dec 2024", ""], ["2024-12-05", "NaT"]),
         (["2024/12/05"], ["2024-12-05"]),
+        (["2024-1-5", "2024-12-31"], ["2024-01-05", "2024-12-31"]),
+        (["2024.01.31"], ["2024-01-31"]),
+        (["Jan 31 2024"], ["2024-01-31"]),
+        (["Wed, 31 Jan 2024"], ["2024-01-31"]),
+        (["Jan 2024", "Dec 2023"], ["2024-01-01", "2023-12-01"]),
+        (["2024-01-31 10:00:00 UTC"], ["2024-01-31T10:00:00"]),
     ],
 )  # fmt: skip
 def test_dates(texts, when):

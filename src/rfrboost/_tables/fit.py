@@ -29,7 +29,7 @@ from rfrboost._tables.encoder import (
 )
 from rfrboost._tables.report import ColumnReport
 from rfrboost._tables.sparse_columns import usable_columns
-from rfrboost._tables.spellings import TRUTH, SpelledColumn, recognised
+from rfrboost._tables.spellings import MISSING, TRUTH, SpelledColumn, recognised
 from rfrboost._tables.statistics import (
     FEWEST_ROWS,
     MOST_INDICATORS,
@@ -300,7 +300,7 @@ def column_kinds(table: Table, forced: frozenset[int], draft: Draft) -> dict[int
 def may_be_spelled(texts: list[str | None]) -> bool:
     """Whether a column of text can hold numbers, dates or truth values; most hold words only."""
     present = {text.strip().lower() for text in texts if text is not None}
-    return present <= TRUTH_WORDS or any(map(DIGIT.search, present))
+    return present - MISSING <= TRUTH_WORDS or any(map(DIGIT.search, present))
 
 
 def fit_levels(

@@ -35,9 +35,10 @@ AROUND = re.compile(
 )
 
 # Digits with this decimal sign; before it they may be in groups of three with separators between.
+# The first group does not begin with a zero: in "0,250" the comma is a decimal sign.
 DIGITS = {
-    ".": re.compile(r"(?:\d+|\d{1,3}(?P<by>[,'’_ ])\d{3}(?:(?P=by)\d{3})*)?(?:\.\d*)?"),
-    ",": re.compile(r"(?:\d+|\d{1,3}(?P<by>[.'’_ ])\d{3}(?:(?P=by)\d{3})*)?(?:,\d*)?"),
+    ".": re.compile(r"(?:\d+|[1-9]\d{0,2}(?P<by>[,'’_ ])\d{3}(?:(?P=by)\d{3})*)?(?:\.\d*)?"),
+    ",": re.compile(r"(?:\d+|[1-9]\d{0,2}(?P<by>[.'’_ ])\d{3}(?:(?P=by)\d{3})*)?(?:,\d*)?"),
 }
 
 # Spaces that do not break a line, which are separators of thousands too.
@@ -49,8 +50,10 @@ CODE = re.compile(r"0\d+")
 #: dates other than ISO 8601, in the order in which they are tried
 DATE_FORMATS = (
     *("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d.%m.%Y", "%m-%d-%Y", "%d-%m-%Y"),
-    *("%m/%d/%y", "%d/%m/%y", "%d.%m.%y"),
+    *("%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%Y-%m-%d", "%Y.%m.%d"),
     *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y"),
+    *("%b %d %Y", "%B %d %Y", "%a, %d %b %Y", "%A, %d %B %Y", "%A, %B %d, %Y"),
+    *("%b %Y", "%B %Y", "%b-%Y"),
 )
 #: times of day that may follow them
 TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
@@ -135,7 +138,7 @@ def read_date(text: str, form: str) -> float:
     if form == ISO:
         if not ISO_DATE.fullmatch(text):
             raise ValueError(text)
-        when = datetime.fromisoformat(text)
+        when = datetime.fromisoformat(text.removesuffix(" UTC"))
     else:
         when = datetime.strptime(text, form)
     when = when.replace(tzinfo=UTC) if when.tzinfo is None else when
@@ -205,6 +208,12 @@ def recognised(texts: Sequence[str | None]) -> tuple[Spelling | None, str]:
             f"holds dates such as {present[0]!r}, in which the month is taken to be first. If it "
             "is the day, convert the column with pandas.to_datetime(..., dayfirst=True)."
         )
+    if comma_may_be_decimal(spelling, present):
+        odd = next(text for text in present if "," in text)
+        return spelling, (
+            f"holds numbers such as {odd!r}, in which the comma is taken to separate thousands. If "
+            "it is the decimal sign, convert the column first: x.str.replace(',', '.')."
+        )
     return spelling, ""
 
 
@@ -218,6 +227,13 @@ def odd_text(texts: Sequence[str]) -> str | None:
         if numbers >= max(FEWEST_NUMBERS, MOSTLY * len(texts)):
             return odd[0]
     return None
+
+
+def comma_may_be_decimal(spelling: Spelling, texts: Sequence[str]) -> bool:
+    """Whether numbers with separators of thousands could as well have decimal commas."""
+    other = Spelling("numbers", ",")
+    separated = spelling == Spelling("numbers", ".") and any("," in text for text in texts)
+    return separated and reads(other, texts)
 
 
 def day_may_be_first(spelling: Spelling, texts: Sequence[str]) -> bool:

@@ -251,6 +251,8 @@ def report(
     ] = "report.html",
     folds: FoldsOption = 5,
     seed: SeedOption = 0,
+    groups: GroupsOption = None,
+    weight: WeightOption = None,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
 ) -> None:
@@ -259,7 +261,8 @@ def report(
     Scores beside boosted trees and a linear model, errors or calibration, coverage of intervals,
     importances, partial dependence, the worst predicted rows, the columns, and how the model was
     made. The page is a single file that needs no network; it shows some rows of the table. For
-    scores and errors the model's settings are fitted again without the rows of each fold.
+    scores and errors the model's settings are fitted again without the rows of each fold. If
+    the model was fitted with --groups, name them here too, or its scores are too good.
 
     **Example**
 
@@ -269,7 +272,7 @@ def report(
     """
     from rfrboost.cli.report import report as run
 
-    run(model, Source(table, separator, decimal), target, out, folds, seed)
+    run(model, Source(table, separator, decimal), target, out, folds, seed, groups, weight)
 
 
 @app.command()

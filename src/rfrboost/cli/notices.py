@@ -8,21 +8,22 @@ from typing import Any
 
 from rfrboost.cli.console import counted, listed, printable, say
 
-# Columns of which ``fit`` says how they were read; ``info`` shows more.
+# Columns of which ``fit`` says how they were read; ``info`` shows more. Of more columns, ``fit``
+# names those that were converted or are not used.
 MOST_COLUMNS = 20
 #: adjectives for the kinds of columns in a report
 ADJECTIVES = {"numbers": "numeric", "dates": "date", "categories": "categorical", "text": "text"}
 
 
 def say_columns(report: Sequence[Mapping[str, Any]]) -> None:
-    """Say how many columns of each kind there are, and which were converted or are not used."""
+    """Say how many columns of each kind there are, and how each was read."""
     say(f"Columns: {kinds_of(report)}.")
-    noted = [column for column in report if column["why"]]
-    for column in noted[:MOST_COLUMNS]:
-        use = "" if column["used"] else " not used,"
-        say(f"  {printable(column['name'])}:{use} {column['why']}")
-    if len(noted) > MOST_COLUMNS:
-        say(f"  and {counted(len(noted) - MOST_COLUMNS, 'more column')}; see rfrboost info.")
+    few = len(report) <= MOST_COLUMNS
+    told = [column for column in report if few or column["why"]]
+    for column in told[:MOST_COLUMNS]:
+        say(f"  {printable(column['name'])}: {described_column(column)}")
+    if not few:
+        say("  Others: see rfrboost info.")
 
 
 def kinds_of(report: Sequence[Mapping[str, Any]]) -> str:

@@ -31,6 +31,8 @@ MOST_LEVELS = 15
 # The most rows at which H is measured: a pair of columns costs their square in predictions, 1,600.
 INTERACTION_ROWS = 40
 SEED = 0
+# The most characters of the name of a level below its point.
+LONGEST_LABEL = 14
 
 
 @dataclass
@@ -77,9 +79,14 @@ def draw_curve(
     places = np.arange(len(grid))
     ax.vlines(places, low, high, color=PALE, alpha=0.5, linewidth=6)
     ax.plot(places, mean, "o", color=COLOURS[0])
-    labels = [text(level)[:14] for level in grid]
+    labels = [shortened(text(level)) for level in grid]
     ax.set_xlim(-0.6, len(grid) - 0.4)
     ax.set_xticks(places, labels, rotation=30 if len(grid) > 3 else 0, ha="center")
+
+
+def shortened(label: str) -> str:
+    """The name of a level, short enough to stand below its point."""
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
 
 
 def plot_dependence(
@@ -147,13 +154,14 @@ def curve(
     model: Any, table: Any, column: int, output: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Grid, mean and quartiles of the partial dependence of one column."""
-    grid = grid_of(table, column)
+    levels = is_categorical(model, column)
+    grid = grid_of(table, column, levels)
     indices = np.tile(np.arange(len(table))[:, None], (len(grid), 1, table.shape[1]))
     indices[:, :, column] = grid[:, None]
     predicted = outputs(model, recombined(table, indices.reshape(-1, table.shape[1])))
     by_value = predicted[:, output].reshape(len(grid), len(table))
     low, high = np.quantile(by_value, [0.25, 0.75], axis=1)
-    return values_at(table, column, grid), by_value.mean(axis=1), low, high
+    return values_at(table, column, grid, levels), by_value.mean(axis=1), low, high
 
 
 def sampled(table: Any, most: int) -> Any:
@@ -162,10 +170,21 @@ def sampled(table: Any, most: int) -> Any:
     return table.iloc[drawn] if hasattr(table, "iloc") else table[drawn]
 
 
-def column_of(table: Any, column: int) -> np.ndarray:
-    """One column as numbers, dates (datetime64) or levels (objects), with NaN, NaT or None."""
+def is_categorical(model: Any, column: int) -> bool:
+    """Whether the fit has read a column as categories, also if these are numbers."""
+    report = getattr(model, "column_report_", None) or ()
+    return column < len(report) and bool(report[column].kind == "categories")
+
+
+def column_of(table: Any, column: int, levels: bool = False) -> np.ndarray:
+    """One column as numbers, dates (datetime64) or levels (objects), with NaN, NaT or None.
+
+    Numbers are ``levels`` if the fit has read them so.
+    """
     cells = table.iloc[:, column] if hasattr(table, "iloc") else table[:, column]
     kind = cells.dtype.kind
+    if kind in "iuf" and levels:
+        return np.array([f"{cell:g}" for cell in np.asarray(cells, dtype=float)], dtype=object)
     if kind in "iuf":
         return np.asarray(cells, dtype=float)
     if kind == "M":
@@ -173,13 +192,13 @@ def column_of(table: Any, column: int) -> np.ndarray:
     return np.asarray(cells, dtype=object)
 
 
-def grid_of(table: Any, column: int) -> np.ndarray:
+def grid_of(table: Any, column: int, levels: bool = False) -> np.ndarray:
     """The rows whose values of a column are the grid: at evenly spaced ranks, or one per level.
 
     Of numbers and dates, the lowest and the highest 2 % are left out, because predictions at single
     extreme values say little. Of more than ``MOST_LEVELS`` levels, the rarest are left out.
     """
-    values = column_of(table, column)
+    values = column_of(table, column, levels)
     if values.dtype.kind == "O":
         first, counts = level_counts(values)
         kept = np.sort(np.argsort(-counts, kind="stable")[:MOST_LEVELS])
@@ -200,9 +219,9 @@ def level_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, counts
 
 
-def values_at(table: Any, column: int, rows: np.ndarray) -> np.ndarray:
+def values_at(table: Any, column: int, rows: np.ndarray, levels: bool) -> np.ndarray:
     """The values of a column at some rows; levels as text."""
-    values = column_of(table, column)[rows]
+    values = column_of(table, column, levels)[rows]
     return np.array([str(v) for v in values], dtype=object) if values.dtype == object else values
 
 

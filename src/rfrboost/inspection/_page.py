@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 
 def report(
     model: Any,
@@ -13,6 +15,9 @@ def report(
     *,
     folds: int = 5,
     random_state: int = 0,
+    groups: Any = None,
+    cv: Any = None,
+    sample_weight: Any = None,
 ) -> Path:
     """Write one page about a model: an HTML file that needs no other file and no network.
 
@@ -36,6 +41,13 @@ def report(
         The number of cross-validation folds.
     random_state : int, default=0
         Draws folds and samples of rows.
+    groups : array-like of shape (n_samples,), optional
+        The group of each row, such as a customer or a day: folds hold out whole groups, as in
+        ``fit``. Pass it if ``fit`` had it, or scores are too good.
+    cv : cross-validation splitter, optional
+        Its folds take the place of ``folds``: ``TimeSeriesSplit()``, for example, as in ``fit``.
+    sample_weight : array-like of shape (n_samples,), optional
+        The weight of each row, in fits and in scores.
 
     Returns
     -------
@@ -44,11 +56,14 @@ def report(
         (``pip install 'rfrboost[parquet,plot]'``).
     """
     try:
+        from rfrboost.inspection._report.evidence import HoldingOut
         from rfrboost.inspection._report.write import report_text
     except ImportError as error:
         raise ImportError(
             "The report needs pandas and matplotlib: pip install 'rfrboost[parquet,plot]'."
         ) from error
     out = Path(path)
-    out.write_text(report_text(model, X, y, folds, random_state), encoding="utf-8")
+    labels, weights = (None if v is None else np.asarray(v) for v in (groups, sample_weight))
+    holding_out = HoldingOut(folds, random_state, labels, weights, cv)
+    out.write_text(report_text(model, X, y, holding_out), encoding="utf-8")
     return out

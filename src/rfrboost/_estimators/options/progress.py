@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, Protocol, Self
 
+from rfrboost._auto.fit import TREES
 from rfrboost._model.history import LayerRecord
 
 # Characters of the bar.
@@ -23,8 +24,10 @@ BAR_WIDTH = 24
 LINE_SECONDS = 10.0
 # The share that must be done before the seconds left are guessed.
 LEAST_SHARE = 0.05
-# Where held-out rows end a family, it has had half of its time after about this many layers.
+# Where held-out rows end a family, it has had half of its time after about this many layers; trees
+# have more layers than others.
 HALF_WAY = 8
+HALF_WAY_OF_TREES = 30
 
 READING = "reading the table"
 LAYERS = "layers"
@@ -61,7 +64,8 @@ class Progress:
         """Note a layer of the present phase, of ``n_layers`` if their number is fixed."""
         if self.phase == READING:
             self.phase = LAYERS
-        part = record.layer / (n_layers or record.layer + HALF_WAY)
+        half_way = HALF_WAY_OF_TREES if self.phase == TREES else HALF_WAY
+        part = record.layer / (n_layers or record.layer + half_way)
         known = f"/{n_layers}" if n_layers else ""
         self.detail = f", layer {record.layer}{known}, loss {record.loss:.6g}"
         self._reach(self._before(self.phase) + part * self._phases[self.phase] / self._total())

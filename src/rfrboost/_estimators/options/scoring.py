@@ -77,11 +77,15 @@ def score_for(
         known = stand_in(loss, targets, raw)
         places = np.arange(len(rows))[:, None]
         # Weights only where there are some: not every metric takes them.
-        value = (
-            scorer(known, places, y[rows], sample_weight=w[rows])
-            if weighted and w is not None
-            else scorer(known, places, y[rows])
-        )
+        weights = {"sample_weight": w[rows]} if weighted and w is not None else {}
+        try:
+            value = scorer(known, places, y[rows], **weights)
+        except (AttributeError, TypeError, ValueError) as error:
+            reason = str(error).replace(type(known).__name__, "the model")
+            raise ValueError(
+                f"scoring={scoring!r} cannot score this fit: {reason} Choose another, or leave "
+                "scoring=None."
+            ) from error
         if not np.isfinite(value):
             raise ValueError(
                 f"scoring={scoring!r} gave {value} for held-out rows; a score must be a finite "

@@ -50,6 +50,10 @@ NOT_READ = {
     b"Obj\x01": "an Avro file",
     b"%PDF": "a PDF document",
     b"\x93NUMPY": "a NumPy array",
+    b"$FL2": "an SPSS file (.sav)",
+    b"$FL3": "an SPSS file (.zsav)",
+    b"<stata_dta>": "a Stata file (.dta)",
+    b"\x00" * 12 + b"\xc2\xea\x81\x60": "a SAS file (.sas7bdat)",
     b"\x80\x04": "a Python pickle",
     b"\x80\x05": "a Python pickle",
 }

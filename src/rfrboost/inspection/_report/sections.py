@@ -21,6 +21,8 @@ WORST_COLUMNS = 6
 # Columns in the section on partial dependence.
 DEPENDENCE_COLUMNS = 4
 LONGEST_CELL = 60
+# Interactions below this many standard deviations of the predictions are shown as 0.00.
+NO_INTERACTION = 0.005
 
 
 def lead(evidence: Evidence, target: str, n_given: int) -> str:
@@ -50,20 +52,28 @@ def lead(evidence: Evidence, target: str, n_given: int) -> str:
     return page.paragraph(first, "lead") + page.cards(facts)
 
 
-def scores(evidence: Evidence, folds: int) -> str:
+# What is said of the linear model's settings.
+LINEAR_SETTINGS = {
+    "regression": "with default settings; ridge regression chooses its penalty.",
+    "classification": "with default settings.",
+}
+
+
+def scores(evidence: Evidence) -> str:
     """All scores of all models, and the main one fold by fold."""
+    models = list(evidence.scores)
     rows = [
-        {"model": name}
-        | {f"{score}": mean_and_spread(values) for score, values in found.items()}
-        | {"seconds per fold": round(evidence.seconds[name], 2)}
-        for name, found in evidence.scores.items()
+        {"score": score} | {name: mean_and_spread(evidence.scores[name][score]) for name in models}
+        for score in evidence.scores[OURS]
     ]
+    seconds = {name: f"{evidence.seconds[name]:.2f}" for name in models}
+    rows.append({"score": "seconds per fold"} | seconds)
     main = MAIN[evidence.task]
     by_model = {name: found[main] for name, found in evidence.scores.items()}
     text = (
-        f"Means over {folds} folds of {len(evidence.y):,} rows, ± their standard deviation. Each "
-        "model is fitted without the rows that it is scored on. The others are scikit-learn's, "
-        "with default settings; ridge regression chooses its penalty."
+        f"Means over folds of {len(evidence.y):,} rows, ± their standard deviation. Each model is "
+        f"fitted without the rows that it is scored on. {evidence.folds} The others are "
+        f"scikit-learn's, {LINEAR_SETTINGS[evidence.task]}"
     )
     drawn = page.drawing(
         figures.scores_figure(main, by_model), f"The held-out rows of each fold: {main}."
@@ -72,10 +82,10 @@ def scores(evidence: Evidence, folds: int) -> str:
 
 
 def mean_and_spread(values: np.ndarray) -> str:
-    """A mean and a standard deviation over folds."""
+    """A mean and a standard deviation over folds, with spaces at which no line is broken."""
     if np.isnan(values).all():
         return "–"
-    return f"{np.nanmean(values):.4g} ± {np.nanstd(values):.2g}"
+    return f"{np.nanmean(values):.4g}\u00a0±\u00a0{np.nanstd(values):.2g}"
 
 
 def errors(evidence: Evidence, target: str) -> str:
@@ -87,7 +97,8 @@ def errors(evidence: Evidence, target: str) -> str:
         "the two marks."
         if evidence.task == "regression"
         else "On the diagonal, what is predicted with a probability of 70 % happens in 70 % of "
-        "the rows."
+        "the rows. The error is that of all rows together; in the table above it is the mean over "
+        "folds, which have fewer rows each and therefore a larger one."
     )
     return page.drawing(drawn, caption)
 
@@ -139,6 +150,10 @@ def dependence(model: Any, X: Any, shares: dict[str, float]) -> str:
     if len(top) < 2:
         return drawn
     found = interactions(model, X, top[:5])
+    if max(found.strengths.values()) < NO_INTERACTION:
+        return drawn + page.paragraph(
+            "None of the most important columns act together: their effects add up."
+        )
     return drawn + page.drawing(
         figures.interactions_figure(found),
         "How much of the predictions is not the sum of what two columns do alone (H of Friedman "
@@ -151,14 +166,17 @@ def worst_rows(evidence: Evidence, shares: dict[str, float]) -> str:
     y = evidence.y
     if evidence.task == "regression":
         wrong = np.abs(y - evidence.predicted)
-        text = "The rows with the largest out-of-fold errors: look here for wrong labels."
+        text = (
+            "The rows with the largest out-of-fold errors: look here for wrong labels. Row 1 is "
+            "the first row of the table."
+        )
     else:
         classes = np.unique(y)
         of_label = evidence.predicted[np.arange(len(y)), np.searchsorted(classes, y)]
         wrong = 1 - of_label
         text = (
             "The rows whose right class got the least out-of-fold probability: look here for "
-            "wrong labels."
+            "wrong labels. Row 1 is the first row of the table."
         )
     columns = list(shares)[:WORST_COLUMNS]
     rows = []
@@ -184,7 +202,7 @@ def plain_value(value: Any) -> Any:
         return int(value)
     if isinstance(value, float | np.floating):
         return float(value)
-    text = str(value).removesuffix(" 00:00:00")
+    text = str(value).removesuffix(" 00:00:00").removesuffix("T00:00:00")
     return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
 
 
@@ -220,20 +238,22 @@ def described(column: Any) -> dict[str, Any]:
     }
 
 
-def making(model: Any, evidence: Evidence, folds: int) -> str:
+def making(model: Any, evidence: Evidence) -> str:
     """How the model was made: settings, size, seconds, versions."""
     parameters = type(model)().get_params()
     changed = {k: v for k, v in model.get_params().items() if repr(v) != repr(parameters.get(k))}
+    # A model that was loaded from a file does not know it.
+    known = getattr(model, "oof_score_", None)
     facts = {
         "estimator": type(model).__name__,
         "parameters": ", ".join(f"{k}={v!r}" for k, v in changed.items()) or "the defaults",
         "layers": f"{len(model.network_.layers):,}",
-        "score of the fit itself (out of fold)": f"{getattr(model, 'oof_score_', np.nan):.4f}",
+        "score of the fit itself (out of fold)": f"{known:.4f}" if known is not None else None,
         "size of its file": "–" if evidence.n_bytes is None else f"{evidence.n_bytes / 1e6:.2f} MB",
-        f"seconds of one of the {folds} fits": f"{evidence.seconds[OURS]:.2f}",
+        "seconds of a fit without one fold": f"{evidence.seconds[OURS]:.2f}",
         "prediction": f"{1e6 * evidence.predict_seconds:,.0f} µs per row",
         "versions": f"rfrboost {__version__}, scikit-learn {sklearn.__version__}, "
         f"Python {platform.python_version()}",
         "date of this report": date.today().isoformat(),
     }
-    return page.table([{"fact": name, "value": value} for name, value in facts.items()])
+    return page.table([{"fact": k, "value": v} for k, v in facts.items() if v is not None])

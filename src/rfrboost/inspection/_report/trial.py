@@ -1,8 +1,9 @@
 """Cross-validation of a model beside boosted trees and a linear model: fits, predictions, scores.
 
-The command ``evaluate`` and the report about a model use it alike. Folds are shuffled, and
-stratified by class where there are enough rows of one; rows of a group are in one fold. Weights
-count in fits and in scores, except in the calibration error.
+The command ``evaluate`` and the report about a model use it alike. Folds are those of a splitter
+``cv`` of scikit-learn. Without one they are shuffled, and stratified by class where there are
+enough rows of one; rows of a group are in one fold. Weights count in fits and in scores, except in
+the calibration error.
 """
 
 import time
@@ -51,9 +52,18 @@ class Trial:
 
 
 def splits(
-    y: np.ndarray, task: str, folds: int, seed: int, groups: np.ndarray | None = None
+    y: np.ndarray,
+    task: str,
+    folds: int,
+    seed: int,
+    groups: np.ndarray | None = None,
+    cv: Any = None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Training and test rows of each fold, shuffled; by group, or stratified where possible."""
+    """Training and test rows of each fold: those of ``cv``, or else shuffled; by group, or
+    stratified where possible."""
+    if cv is not None:
+        yield from cv.split(np.zeros(len(y)), y, groups)
+        return
     if len(y) < 2 * folds:
         noun = "row" if len(y) == 1 else "rows"
         raise ValueError(f"{len(y):,} {noun} with a label are too few for {folds} folds.")
@@ -78,18 +88,20 @@ def trials(
     seed: int,
     weights: np.ndarray | None = None,
     groups: np.ndarray | None = None,
+    cv: Any = None,
 ) -> Iterator[Trial]:
     """Every model on every fold, one after another.
 
-    Our models hold out whole groups within a fit too; scikit-learn's have no folds of their own.
+    Our models hold out rows as ``cv``, or whole groups, within a fit too; scikit-learn's have no
+    folds of their own.
     """
-    for fold, (fitted_on, held_out) in enumerate(splits(y, task, folds, seed, groups)):
+    for fold, (fitted_on, held_out) in enumerate(splits(y, task, folds, seed, groups, cv)):
         inputs = frame.iloc[fitted_on].reset_index(drop=True)
         others = frame.iloc[held_out].reset_index(drop=True)
         for name, make in models.items():
             began = time.perf_counter()
             model = make(inputs, y[fitted_on], task, seed + fold)
-            options = fit_options(model, some(weights, fitted_on), some(groups, fitted_on))
+            options = fit_options(model, some(weights, fitted_on), some(groups, fitted_on), cv)
             model.fit(inputs, y[fitted_on], **options)
             every = np.unique(y)
             w = some(weights, held_out)
@@ -104,14 +116,17 @@ def some(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
 
 
 def fit_options(
-    model: Any, weights: np.ndarray | None, groups: np.ndarray | None
-) -> dict[str, np.ndarray]:
-    """Weights and groups by the names that ``fit`` of a model, or of a pipeline, has for them."""
+    model: Any, weights: np.ndarray | None, groups: np.ndarray | None, cv: Any = None
+) -> dict[str, Any]:
+    """Weights, groups and ``cv`` by the names that ``fit`` of a model, or of a pipeline, has for
+    them."""
     steps = getattr(model, "steps", None)
     if steps is not None:
-        # The last step is the model; groups mean nothing to it.
+        # The last step is the model; groups and cv mean nothing to it.
         return {} if weights is None else {f"{steps[-1][0]}__sample_weight": weights}
-    named = {"sample_weight": weights, "groups": groups}
+    named = {"sample_weight": weights}
+    if getattr(model, "n_layers", None) == "auto":
+        named |= {"groups": groups, "cv": cv}
     return {name: values for name, values in named.items() if values is not None}
 
 

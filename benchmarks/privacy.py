@@ -104,7 +104,7 @@ def measured(table: str, fold: Fold, classes: bool) -> Iterator[Record]:
 
 def report(records: list[Record]) -> str:
     """All results, as Markdown."""
-    parts = [INTRODUCTION, "## All tables\n", summary(records), "## By table\n", by_table(records)]
+    parts = [INTRODUCTION, "## Together\n", summary(records), "## By table\n", by_table(records)]
     return "\n".join(parts) + markdown_footer([current()])
 
 

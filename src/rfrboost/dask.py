@@ -2,7 +2,8 @@
 
 In a single network random features are drawn by the client and sent to the workers, which sum Gram
 matrices and gradients over their rows. For an automatic fit workers encode their rows, and the
-client fits the encoded table. What comes out is the model that a local fit to the same rows gives.
+client fits the encoded table; the leaves of its kernel members go back to the workers. What comes
+out is the model that a local fit to the same rows gives.
 Needs Dask (``pip install 'rfrboost[dask]'``).
 """
 
@@ -133,7 +134,8 @@ class DaskModel(NetworkEstimator):
 
         Partitions may be of any size, unknown, or empty. With ``n_layers="auto"`` rows are encoded
         by the workers and fitted by the client, as :class:`~rfrboost.RowBlocks` are: the encoded
-        table, 8 bytes for each number, must fit into its memory or on its disk.
+        table, 8 bytes for each number, must fit into its memory or on its disk. Workers fit the
+        leaves of kernel members. ``n_jobs`` is the number of threads of the client.
 
         Parameters
         ----------

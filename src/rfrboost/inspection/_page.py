@@ -63,7 +63,12 @@ def report(
             "The report needs pandas and matplotlib: pip install 'rfrboost[parquet,plot]'."
         ) from error
     out = Path(path)
-    labels, weights = (None if v is None else np.asarray(v) for v in (groups, sample_weight))
-    holding_out = HoldingOut(folds, random_state, labels, weights, cv)
+    own_groups, weights = map(optional_array, (groups, sample_weight))
+    holding_out = HoldingOut(folds, random_state, own_groups, weights, cv)
     out.write_text(report_text(model, X, y, holding_out), encoding="utf-8")
     return out
+
+
+def optional_array(values: Any) -> np.ndarray | None:
+    """Values as an array, if there are any."""
+    return None if values is None else np.asarray(values)

@@ -89,7 +89,7 @@ def measure(name: str, folder: Path, max_seconds: float) -> dict[str, object]:
         "model": name,
         "RMSE": rmse,
         "fit, s": round(seconds),
-        "predict, µs a row": round(microseconds, 1),
+        "predict, µs a row": f"{microseconds:.1f}",
         "MB": round(peak),
     }
 

@@ -35,13 +35,6 @@ def test_numbers(texts, numbers):
     assert advice == ""
 
 
-def test_a_comma_that_may_be_a_decimal_sign_is_warned_of():
-    spelling, advice = recognised(["1,234", "7", "12,500"])
-    assert spelling == Spelling("numbers", ".")
-    assert "'1,234', in which the comma is taken to separate thousands" in advice
-    assert recognised(["1,234", "7.5"])[1] == ""
-
-
 @pytest.mark.parametrize(
     "texts",
     [

@@ -208,12 +208,6 @@ def recognised(texts: Sequence[str | None]) -> tuple[Spelling | None, str]:
             f"holds dates such as {present[0]!r}, in which the month is taken to be first. If it "
             "is the day, convert the column with pandas.to_datetime(..., dayfirst=True)."
         )
-    if comma_may_be_decimal(spelling, present):
-        odd = next(text for text in present if "," in text)
-        return spelling, (
-            f"holds numbers such as {odd!r}, in which the comma is taken to separate thousands. If "
-            "it is the decimal sign, convert the column first: x.str.replace(',', '.')."
-        )
     return spelling, ""
 
 
@@ -227,13 +221,6 @@ def odd_text(texts: Sequence[str]) -> str | None:
         if numbers >= max(FEWEST_NUMBERS, MOSTLY * len(texts)):
             return odd[0]
     return None
-
-
-def comma_may_be_decimal(spelling: Spelling, texts: Sequence[str]) -> bool:
-    """Whether numbers with separators of thousands could as well have decimal commas."""
-    other = Spelling("numbers", ",")
-    separated = spelling == Spelling("numbers", ".") and any("," in text for text in texts)
-    return separated and reads(other, texts)
 
 
 def day_may_be_first(spelling: Spelling, texts: Sequence[str]) -> bool:
